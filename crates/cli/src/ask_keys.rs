@@ -39,7 +39,7 @@ pub(crate) fn hint(form: &AskForm) -> String {
             let options = form.question().map_or(0, |(question, ..)| question.options.len().min(9));
             format!(
                 "[1-{options}] Choose [W] Your own words [S] Skip ({}Esc to interrupt)",
-                others(form)
+                other_questions(form)
             )
         }
         (AskRequest::Question(_), Entry::Text { chosen }) => {
@@ -48,16 +48,16 @@ pub(crate) fn hint(form: &AskForm) -> String {
                 false if form.line().text().is_empty() => "Esc to interrupt",
                 false => "Esc to clear",
             };
-            format!("Your words, then Enter (Ctrl+D: Skip, {}{esc})", others(form))
+            format!("Your words, then Enter (Ctrl+D: Skip, {}{esc})", other_questions(form))
         }
     }
 }
 
 /// The keys that show the other questions of the same ask.
-fn others(form: &AskForm) -> &'static str {
+fn other_questions(form: &AskForm) -> &'static str {
     match form.question() {
         Some((.., 1)) | None => "",
-        Some((_, number, of)) if number == of => "Shift+Tab: back, ",
+        Some((_, number, count)) if number == count => "Shift+Tab: back, ",
         Some((_, 1, _)) => "Tab: next, ",
         Some(_) => "Tab: next, Shift+Tab: back, ",
     }
@@ -68,8 +68,8 @@ fn others(form: &AskForm) -> &'static str {
 pub(crate) fn place(form: &AskForm) -> String {
     match (form.question(), form.reply()) {
         (Some((.., 1)) | None, _) => String::new(),
-        (Some((_, number, of)), Some(Reply::Skip)) => format!(" ({number} of {of}, skipped)"),
-        (Some((_, number, of)), _) => format!(" ({number} of {of})"),
+        (Some((_, number, count)), Some(Reply::Skip)) => format!(" ({number} of {count}, skipped)"),
+        (Some((_, number, count)), _) => format!(" ({number} of {count})"),
     }
 }
 

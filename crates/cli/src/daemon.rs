@@ -57,10 +57,10 @@ use crate::web;
 
 /// How long sessions may take to end while clients are kept informed. It is longer than the usual
 /// grace requires, and leaves enough of [`shutdown::LIMIT`] for the rest.
-const SESSIONS_END: Duration = Duration::from_millis(6500);
+const SESSIONS_END_TIMEOUT: Duration = Duration::from_millis(6500);
 
 /// How long the daemon waits at its end for its store to close.
-const STORE_CLOSES: Duration = Duration::from_secs(1);
+const STORE_CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The options of a daemon process.
 #[derive(Debug)]
@@ -69,11 +69,11 @@ pub(crate) struct Options {
     pub(crate) idle_stop: Option<Duration>,
     /// Whether to wait for the claim while another daemon holds it and can't be reached, because
     /// that daemon is stopping.
-    pub(crate) patient: bool,
+    pub(crate) wait_for_claim: bool,
 }
 
-/// Serves as the daemon until asked to stop. If another daemon serves, a patient one returns at
-/// once. `ready` receives the status when serving begins.
+/// Serves as the daemon until asked to stop. With [`Options::wait_for_claim`], returns at once if
+/// another daemon already serves. `ready` receives the status when serving begins.
 ///
 /// # Errors
 /// Fails if another daemon runs, or if something that the daemon needs is not usable.
@@ -89,14 +89,14 @@ pub(crate) fn run(
         folders::check_file(&file)?;
     }
     // Dropped last, so that the next owner finds the store closed and the log complete.
-    let (claim, listeners) = match claim(folders, options)? {
+    let (claim, listeners) = match take_claim(folders, options)? {
         Some(claimed) => claimed,
         None => return Ok(()),
     };
     let log = log::start(&folders.logs(), config.log.as_deref())?;
     let failed =
         |what: &str, error: &dyn std::fmt::Display| CliError::failed(format!("{what}: {error}"));
-    let asked = shutdown::watch(claim.sockets().clone())
+    let stop_signal = shutdown::watch(claim.sockets().clone())
         .map_err(|error| failed("signal handlers can't be installed", &error))?;
     let store = Sqlite::open(folders.data()).map_err(|error| {
         failed(&format!("the sessions in {} can't be opened", folders.data().display()), &error)
@@ -137,13 +137,15 @@ pub(crate) fn run(
         tracing::info!(version, pid, socket, "serving");
         ready(&status);
         let cause = tokio::select! {
-            asked = asked => asked.unwrap_or("signals are no longer watched"),
-            () = shutdown::lost(&host, &claim, async |again| servers.renew(again, &host).await) => {
-                shutdown::limit(claim.sockets().clone());
+            signal = stop_signal => signal.unwrap_or("signals are no longer watched"),
+            () = shutdown::keep_reachable(&host, &claim, async |renewed| {
+                servers.renew(renewed, &host).await
+            }) => {
+                shutdown::start_time_limit(claim.sockets().clone());
                 "no client can find this daemon"
             }
-            () = idle(&host) => {
-                shutdown::limit(claim.sockets().clone());
+            () = wait_until_idle_stop(&host) => {
+                shutdown::start_time_limit(claim.sockets().clone());
                 "idle"
             }
         };
@@ -158,7 +160,7 @@ pub(crate) fn run(
         Ok::<_, CliError>(())
     })?;
     drop(host);
-    if runtime.block_on(async { timeout(STORE_CLOSES, store.close()).await }).is_err() {
+    if runtime.block_on(async { timeout(STORE_CLOSE_TIMEOUT, store.close()).await }).is_err() {
         tracing::warn!("the store is still in use: the newest data is in its write-ahead log");
     }
     tracing::info!("stopped");
@@ -170,7 +172,7 @@ async fn end_sessions(engine: Engine, servers: Servers, host: &Host) {
     let since = Instant::now();
     let mut ending = spawn_blocking(|| drop(engine));
     // Attached clients receive the end of their sessions, unless that takes too long.
-    let ended = timeout(SESSIONS_END, &mut ending).await;
+    let ended = timeout(SESSIONS_END_TIMEOUT, &mut ending).await;
     host.stopping.end().await;
     // Clients that read receive the rest of their data. The others are given up.
     servers.end().await;
@@ -185,21 +187,24 @@ async fn end_sessions(engine: Engine, servers: Servers, host: &Host) {
 }
 
 /// Returns when the daemon has been idle for as long as it may be.
-async fn idle(host: &Host) {
+async fn wait_until_idle_stop(host: &Host) {
     match host.about.idle_stop {
-        Some(patience) => shutdown::idle_for(host, patience).await,
+        Some(idle_stop) => shutdown::wait_until_idle_for(host, idle_stop).await,
         None => std::future::pending().await,
     }
 }
 
 /// Takes the claim. Returns `None` if another daemon holds it and serves.
-fn claim(folders: &Folders, options: &Options) -> Result<Option<(Claim, Vec<Listener>)>, CliError> {
-    let by = Instant::now() + start::START_TIMEOUT;
+fn take_claim(
+    folders: &Folders,
+    options: &Options,
+) -> Result<Option<(Claim, Vec<Listener>)>, CliError> {
+    let deadline = Instant::now() + start::START_TIMEOUT;
     loop {
         let pid = match Claim::take(folders) {
             Ok(claimed) => return Ok(Some(claimed)),
             Err(ClaimError::Failed(error)) => return Err(error),
-            Err(held @ ClaimError::Held { .. }) if !options.patient => {
+            Err(held @ ClaimError::Held { .. }) if !options.wait_for_claim => {
                 let hint = "`holdpoint status` shows it, `holdpoint daemon stop` stops it";
                 return Err(CliError::failed(held).hint(hint));
             }
@@ -209,7 +214,7 @@ fn claim(folders: &Folders, options: &Options) -> Result<Option<(Claim, Vec<List
             return Ok(None);
         }
         // The command that waits for this process reports the same, and either may be first.
-        if Instant::now() > by {
+        if Instant::now() > deadline {
             return Err(Unreachable { pid }.into());
         }
         // Polls, because a lock has no timeout and a daemon takes up to 10 s to stop. This is rare:

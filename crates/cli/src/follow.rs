@@ -41,7 +41,7 @@ const KEYS: usize = 4096;
 /// How often the progress line is redrawn while no events arrive.
 const TICK: Duration = Duration::from_secs(1);
 /// How many times in a row a stream that ends at once is reopened.
-const BREAKS: u32 = 5;
+const MAX_BREAKS: u32 = 5;
 
 /// The session to follow, and the way to follow it.
 pub(crate) struct FollowRequest<'a> {
@@ -78,7 +78,7 @@ pub(crate) struct Follower<'a> {
     answers: bool,
     /// The shown ask.
     form: Option<AskForm>,
-    after: AfterAsk,
+    after_ask: AfterAsk,
     /// Present while keys are read.
     keys: Option<Keys>,
     key_receiver: mpsc::Receiver<(Input, Instant)>,
@@ -95,7 +95,7 @@ impl<'a> Follower<'a> {
     ) -> Result<Self, CliError> {
         let FollowRequest { session, from, daemon, answers } = followed;
         let attachment = session.attach(from).await?;
-        let (press, pressed) = mpsc::channel(KEYS);
+        let (key_sender, key_receiver) = mpsc::channel(KEYS);
         Ok(Self {
             session,
             daemon,
@@ -108,10 +108,10 @@ impl<'a> Follower<'a> {
             ui,
             from,
             form: None,
-            after: AfterAsk::default(),
+            after_ask: AfterAsk::default(),
             keys: None,
-            key_receiver: pressed,
-            key_sender: press,
+            key_receiver,
+            key_sender,
         })
     }
 
@@ -131,7 +131,7 @@ impl<'a> Follower<'a> {
             return self.leaving.code().ok_or(error);
         }
         if self.course.ended == Some(FollowEnd::Stopped) {
-            return self.leaving.code().ok_or_else(|| self.stopped());
+            return self.leaving.code().ok_or_else(|| self.stopped_error());
         }
         let code = self.course.code(self.leaving.code());
         match self.course.ended {
@@ -150,7 +150,7 @@ impl<'a> Follower<'a> {
     async fn end_unshown(&self) {
         if self.course.ended.is_some() {
             // Any work that runs now is another client's.
-            let closed = self.session.close_unused(self.course.ended_at).await;
+            let closed = self.session.close_unused(self.course.end_seq).await;
             return tracing::debug!(?closed, "the end was not shown");
         }
         if self.course.follows_run()
@@ -168,7 +168,7 @@ impl<'a> Follower<'a> {
             Err(error) => Err(error),
         };
         let closed = match turn {
-            Some(_) => self.session.close_unused(self.course.begun_at).await,
+            Some(_) => self.session.close_unused(self.course.turn_seq).await,
             None => self.session.close().await,
         };
         tracing::debug!(?ended, ?closed, "ended without being shown");
@@ -195,15 +195,15 @@ impl<'a> Follower<'a> {
 
     /// Closes the session, unless other clients have given it more work meanwhile.
     async fn close_if_unused(&mut self) -> Result<(), CliError> {
-        match self.session.close_unused(self.course.ended_at).await {
+        match self.session.close_unused(self.course.end_seq).await {
             // Another client may have closed it first.
             Ok(()) | Err(SessionError::Refused(Refused::Closed)) => self.drain().await,
             Err(SessionError::Refused(Refused::InUse)) => {
-                let what = format!(
+                let message = format!(
                     "other clients have sent more prompts: session {} stays open",
                     self.session.id()
                 );
-                Ok(self.ui.line(Tone::Warning, &what)?)
+                Ok(self.ui.line(Tone::Warning, &message)?)
             }
             Err(error) => Err(error.into()),
         }
@@ -212,7 +212,7 @@ impl<'a> Follower<'a> {
     /// Follows the session until it is closed or the user leaves.
     pub(crate) async fn watch(mut self) -> Result<FollowEnd, CliError> {
         self.show_past().await?;
-        self.ask()?;
+        self.show_next_ask()?;
         let followed = self.follow().await;
         self.end_keys().await;
         followed?;
@@ -222,15 +222,19 @@ impl<'a> Follower<'a> {
     }
 
     /// Shows the events so far.
-    pub(crate) async fn past(mut self) -> Result<(), CliError> {
+    pub(crate) async fn show_past_only(mut self) -> Result<(), CliError> {
         self.show_past().await?;
         self.ui.end_line()?;
         self.ui.flush()?;
-        if self.course.ended == Some(FollowEnd::Stopped) { Err(self.stopped()) } else { Ok(()) }
+        if self.course.ended == Some(FollowEnd::Stopped) {
+            Err(self.stopped_error())
+        } else {
+            Ok(())
+        }
     }
 
     /// The error for a daemon that was stopped, with the command that resumes the session.
-    fn stopped(&self) -> CliError {
+    fn stopped_error(&self) -> CliError {
         CliError::stopped(format!(
             "`holdpoint attach {}` starts it again and returns to the session",
             self.session.id()
@@ -273,7 +277,7 @@ impl<'a> Follower<'a> {
             tokio::select! {
                 biased;
                 () = self.leaving.asked(), if self.course.is_left_at_will() => self.course.ended = Some(FollowEnd::Left),
-                () = keys::continues(terminal.as_ref()) => self.show_ask_again()?,
+                () = keys::wait_resumed(terminal.as_ref()) => self.show_ask_again()?,
                 Some((input, at)) = self.key_receiver.recv() => self.press(input, at).await?,
                 () = tokio::time::sleep_until(keys_end.unwrap_or_else(Instant::now).into()), if keys_end.is_some() => {
                     self.leave_keys();
@@ -287,7 +291,7 @@ impl<'a> Follower<'a> {
                         self.reattach(&mut breaks).await?;
                     }
                     self.show(&mut batch)?;
-                    self.ask()?;
+                    self.show_next_ask()?;
                     if self.course.ended.is_none() {
                         self.view.progress(&self.session.snapshot(), self.ui)?;
                     }
@@ -305,7 +309,7 @@ impl<'a> Follower<'a> {
     /// in between.
     async fn reattach(&mut self, breaks: &mut u32) -> Result<(), CliError> {
         *breaks += 1;
-        if *breaks > BREAKS {
+        if *breaks > MAX_BREAKS {
             return Err(CliError::failed("the event stream ends as soon as it has begun"));
         }
         let from = self.from;
@@ -357,7 +361,7 @@ impl<'a> Follower<'a> {
         for event in batch.drain(..) {
             self.from = AttachFrom::after(self.from.after.max(event.seq));
             let known = self.course.turn();
-            self.course.note(&event, self.attachment.snapshot().seq);
+            self.course.observe(&event, self.attachment.snapshot().seq);
             if let Some(turn) = self.course.turn().filter(|turn| known != Some(*turn)) {
                 // Done before the event is shown, which can take long: the next turn may be another
                 // client's.

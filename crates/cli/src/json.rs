@@ -37,13 +37,13 @@ impl<W: Write> Write for Json<W> {
             };
             let (valid, after) = rest.split_at(error.valid_up_to());
             self.writer.write_all(shown::json(&String::from_utf8_lossy(valid)).as_bytes())?;
-            let Some(wrong) = error.error_len() else {
+            let Some(invalid_len) = error.error_len() else {
                 self.part = after.to_vec();
                 return Ok(bytes.len());
             };
             // JSON can't contain these bytes.
             self.writer.write_all("\u{fffd}".as_bytes())?;
-            rest = &after[wrong..];
+            rest = &after[invalid_len..];
         }
     }
 
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whatever_pieces_it_comes_in_it_is_the_same() {
+    fn the_output_does_not_depend_on_the_pieces_written() {
         let original = "漢字 \u{1b}[m\u{9b}31m \u{7f}\u{202e}\u{e0041} 👩‍👩‍👧 \\u{9b} \"\n\tæ";
         let text = serde_json::to_string_pretty(&[original]).unwrap();
         let mut whole = String::new();

@@ -52,8 +52,8 @@ pub(crate) fn check_not_on_screen() -> Result<(), CliError> {
     Ok(())
 }
 
-/// Installs the log, which writes to `writer` the lines that these levels let through and every line
-/// about a debugged session.
+/// Installs the log, which writes to `writer` the lines that these levels let through and every
+/// line about a debugged session.
 pub(crate) fn init<W>(levels: Levels, writer: W)
 where
     W: for<'writer> MakeWriter<'writer> + Send + Sync + 'static,

@@ -67,7 +67,8 @@ pub(crate) enum Narration {
     AskEnd(AskEnd),
     /// The text of this item is incomplete.
     TextCut(ItemId, Remark),
-    /// A turn was cut. The cause and the receipt follow with [`TurnEnd`], when its tools have ended.
+    /// A turn was cut. The cause and the receipt follow with [`TurnEnd`], when its tools have
+    /// ended.
     Cut(Remark),
     TurnEnd(TurnEnd),
 }
@@ -126,7 +127,7 @@ pub(crate) struct TurnEnd {
 #[derive(Debug, Default)]
 pub(crate) struct Narrator {
     /// This process, whose prompts and answers need no name.
-    own: u32,
+    own_pid: u32,
     tasks: Tasks,
     /// Accepted prompts that have not started, with their text and sender.
     prompts: HashMap<PromptId, (Arc<str>, Who)>,
@@ -137,15 +138,15 @@ pub(crate) struct Narrator {
     clock: Option<Clock>,
     steps: u32,
     hold: HoldState,
-    /// Whether a hold was in force since the last release. An answer to a restored ask turns it into
-    /// a request for the rest of the turn.
+    /// Whether a hold was in force since the last release. An answer to a restored ask turns the
+    /// hold into a request for the rest of the turn.
     held: bool,
 }
 
 impl Narrator {
-    /// A narrator for the process `own`.
-    pub(crate) fn new(own: u32) -> Self {
-        Self { own, ..Self::default() }
+    /// A narrator for the process `own_pid`.
+    pub(crate) fn new(own_pid: u32) -> Self {
+        Self { own_pid, ..Self::default() }
     }
 
     /// The number of open asks, as far as they were narrated.
@@ -191,7 +192,7 @@ impl Narrator {
 
     fn narrate_session_fact(&mut self, fact: &SessionFact) -> Option<Narration> {
         let remark = match fact {
-            SessionFact::HoldChanged { hold } => return self.hold(hold),
+            SessionFact::HoldChanged { hold } => return self.narrate_hold(hold),
             SessionFact::Restored { cause } => restored(*cause)?,
             SessionFact::Closed { by } => {
                 Remark::new(Tone::Strong, format!("closed {}", prose_line(&by.origin())))
@@ -208,7 +209,7 @@ impl Narrator {
     fn narrate_prompt_fact(&mut self, fact: &PromptFact) -> Vec<Narration> {
         match fact {
             PromptFact::Accepted { prompt, text, by } => {
-                self.accepted(*prompt, text, by).into_iter().collect()
+                self.narrate_accepted(*prompt, text, by).into_iter().collect()
             }
             PromptFact::Returned { prompt, text } => {
                 self.prompts.remove(prompt);
@@ -242,7 +243,8 @@ impl Narrator {
             TurnFact::Cut { cause } => {
                 if matches!(cause, CutCause::User { .. } | CutCause::Close { .. }) {
                     // The cut also ends the hold, which needs no words.
-                    (self.hold, self.held) = (HoldState::Off, false);
+                    self.hold = HoldState::Off;
+                    self.held = false;
                 }
                 return Some(Narration::Cut(Remark::interrupted(None, None)));
             }
@@ -268,7 +270,7 @@ impl Narrator {
             AskFact::Answered { ask, answer, by } => {
                 let is_denied = matches!(answer, Answer::Deny { .. });
                 let tone = if is_denied { Tone::Warning } else { Tone::Dim };
-                Some(self.ask_end(ask, tone, answered(answer, by, self.own)))
+                Some(self.ask_end(ask, tone, answered(answer, by, self.own_pid)))
             }
             AskFact::Closed { ask, cause } => {
                 Some(self.ask_end(ask, Tone::Dim, format!("closed: {cause}")))
@@ -276,7 +278,12 @@ impl Narrator {
         }
     }
 
-    fn accepted(&mut self, prompt: PromptId, text: &Arc<str>, by: &Who) -> Option<Narration> {
+    fn narrate_accepted(
+        &mut self,
+        prompt: PromptId,
+        text: &Arc<str>,
+        by: &Who,
+    ) -> Option<Narration> {
         self.prompts.insert(prompt, (Arc::clone(text), by.clone()));
         // Otherwise its turn begins at once.
         let waits = self.is_open || self.hold == HoldState::Standing;
@@ -287,14 +294,16 @@ impl Narrator {
     }
 
     fn begin_turn(&mut self, at: Timestamp) {
-        (self.is_open, self.clock, self.steps) = (true, Some(Clock::begun(at)), 0);
+        self.is_open = true;
+        self.clock = Some(Clock::begun(at));
+        self.steps = 0;
     }
 
     /// Narrates a prompt that has started, if its text is known.
     fn begin_prompt(&mut self, prompt: PromptId) -> Option<Narration> {
         let (text, by) = self.prompts.remove(&prompt)?;
-        let by =
-            (by.pid != Some(self.own)).then(|| prose_line(&by.origin_without_pid()).into_owned());
+        let by = (by.pid != Some(self.own_pid))
+            .then(|| prose_line(&by.origin_without_pid()).into_owned());
         Some(Narration::Prompt { text: prompt_text(&text), by })
     }
 
@@ -303,13 +312,13 @@ impl Narrator {
     }
 
     /// Narrates a change of the hold.
-    fn hold(&mut self, hold: &Hold) -> Option<Narration> {
+    fn narrate_hold(&mut self, hold: &Hold) -> Option<Narration> {
         let before = std::mem::replace(&mut self.hold, hold.shown());
         Some(match (before, hold) {
             (_, Hold::Off) if std::mem::take(&mut self.held) => {
                 Narration::Remark(Remark::new(Tone::Strong, "▶ released"))
             }
-            // If its turn or run has ended first, the end was narrated.
+            // If the turn or run ended before the hold took effect, its end was narrated.
             (HoldState::Requested, Hold::Off) if self.is_open => {
                 Narration::State(Remark::new(Tone::Strong, "▶ released"))
             }
@@ -318,7 +327,8 @@ impl Narrator {
                 Narration::State(Remark::new(Tone::Strong, pausing(cause)))
             }
             (_, Hold::Standing { cause, .. }) => {
-                let is_own = matches!(cause, HoldCause::User { by } if by.pid == Some(self.own));
+                let is_own =
+                    matches!(cause, HoldCause::User { by } if by.pid == Some(self.own_pid));
                 let text = if is_own { "⏸ PAUSED".to_owned() } else { paused(cause) };
                 self.held = true;
                 Narration::Hold(Remark::new(Tone::Strong, text))

@@ -10,7 +10,7 @@ use holdpoint_session::model::{Catalog, DefaultModel};
 use crate::error::CliError;
 use crate::policy::PolicyArgs;
 
-/// What a fresh session is opened with.
+/// The options of a new session.
 #[derive(Debug, clap::Args)]
 pub(crate) struct OpenArgs {
     /// The name of the session; by default, that of its folder, with a number if it is taken

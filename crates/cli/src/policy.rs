@@ -17,7 +17,7 @@ pub(crate) fn build_policy(mode: PolicyMode, rules: &PolicyRules) -> Result<Poli
     Ok(Policy::new(mode, rules, home.as_deref())?)
 }
 
-/// What tools may do.
+/// The policy of a session: a mode and rules.
 #[derive(Debug, clap::Args)]
 pub(crate) struct PolicyArgs {
     /// What tools may do without asking; by default, the configured mode, else `ask`

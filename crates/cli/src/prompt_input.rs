@@ -18,19 +18,19 @@ pub(crate) fn read_prompt(
     config: &Config,
     usage: &str,
 ) -> Result<String, CliError> {
-    let words = match given {
-        Some(words) if words != "-" => words.to_owned(),
+    let prompt = match given {
+        Some(prompt) if prompt != "-" => prompt.to_owned(),
         None if io::stdin().is_terminal() => String::new(),
         Some(_) | None => read_stdin(config.limits.max_prompt_bytes).map_err(|error| {
             CliError::usage(format!("the prompt can't be read from standard input: {error}"))
         })?,
     };
     // Checked before a session is opened for the prompt.
-    if words.trim().is_empty() {
+    if prompt.trim().is_empty() {
         let hint = format!("{usage} \"what to do\", or `-` to read it from standard input");
         return Err(CliError::usage("the prompt is empty").hint(hint));
     }
-    Ok(words)
+    Ok(prompt)
 }
 
 /// Like [`read_prompt`], for a session of this model.
@@ -43,9 +43,9 @@ pub(crate) fn read_prompt_for(
     config: &Config,
     usage: &str,
 ) -> Result<String, CliError> {
-    let words = read_prompt(given, config, usage)?;
-    check_prompt(model, &words)?;
-    Ok(words)
+    let prompt = read_prompt(given, config, usage)?;
+    check_prompt(model, &prompt)?;
+    Ok(prompt)
 }
 
 /// Checks a prompt for this model. Only `rehearsal` has requirements: it plays the prompt as a
@@ -53,28 +53,28 @@ pub(crate) fn read_prompt_for(
 ///
 /// # Errors
 /// Fails if the script can't be played.
-pub(crate) fn check_prompt(model: &str, words: &str) -> Result<(), CliError> {
+pub(crate) fn check_prompt(model: &str, prompt: &str) -> Result<(), CliError> {
     if model == Rehearsal.name()
-        && let Err(ModelError::Setup { message, hint }) = rehearsal::check(words)
+        && let Err(ModelError::Setup { message, hint }) = rehearsal::check(prompt)
     {
         return Err(CliError::usage(message).hint(hint));
     }
     Ok(())
 }
 
-/// Reads all of standard input as text. Longer input is cut a little above `most` bytes, so the
+/// Reads all of standard input as text. Longer input is cut a little above `max_bytes`, so the
 /// caller's length check still rejects it.
-pub(crate) fn read_stdin(most: usize) -> io::Result<String> {
-    read_text(io::stdin().lock(), most)
+pub(crate) fn read_stdin(max_bytes: usize) -> io::Result<String> {
+    read_text(io::stdin().lock(), max_bytes)
 }
 
-fn read_text(from: impl Read, most: usize) -> io::Result<String> {
+fn read_text(from: impl Read, max_bytes: usize) -> io::Result<String> {
     let mut bytes = Vec::new();
-    // Room for one more character.
-    from.take(most as u64 + 4).read_to_end(&mut bytes)?;
+    // Room for one more character, which has up to 4 bytes.
+    from.take(max_bytes as u64 + 4).read_to_end(&mut bytes)?;
     let cut = match std::str::from_utf8(&bytes) {
         // Reading stopped in the middle of the last character.
-        Err(error) if error.error_len().is_none() && error.valid_up_to() > most => {
+        Err(error) if error.error_len().is_none() && error.valid_up_to() > max_bytes => {
             error.valid_up_to()
         }
         _ => bytes.len(),
@@ -90,9 +90,9 @@ mod tests {
     #[test]
     fn cutting_long_input_keeps_it_over_the_limit() {
         for text in ["a", "é", "漢", "🦀"].map(|character| character.repeat(100)) {
-            for most in 0..text.len() {
-                let read = read_text(text.as_bytes(), most).unwrap();
-                assert!(read.len() > most && text.starts_with(&read), "{most} of {text}");
+            for max_bytes in 0..text.len() {
+                let read = read_text(text.as_bytes(), max_bytes).unwrap();
+                assert!(read.len() > max_bytes && text.starts_with(&read), "{max_bytes} of {text}");
             }
             assert_eq!(read_text(text.as_bytes(), text.len()).unwrap(), text);
         }

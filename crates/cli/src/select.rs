@@ -33,7 +33,7 @@ pub(crate) struct SessionArg {
     pub(crate) session: String,
 }
 
-/// What of one session's events is looked at, and how it is written.
+/// One session, the range of its events to show, and their format.
 #[derive(Debug, clap::Args)]
 pub(crate) struct StreamArgs {
     #[command(flatten)]
@@ -80,20 +80,20 @@ pub(crate) struct SessionsArg {
 /// prefix of an id.
 pub(crate) async fn look_exactly(
     sessions: &Sessions,
-    what: &str,
+    given: &str,
 ) -> Result<Arc<Snapshot>, SessionError> {
-    let found = sessions.look(what).await?;
+    let found = sessions.look(given).await?;
     let SessionSettings { id, name, .. } = &*found.settings;
-    if id.as_str() == what || name == what {
+    if id.as_str() == given || name == given {
         return Ok(found);
     }
-    Err(SessionError::Inexact { given: what.to_owned(), session: id.clone() })
+    Err(SessionError::Inexact { given: given.to_owned(), session: id.clone() })
 }
 
 /// Shows which session was found, if it was named by a prefix of its id.
-pub(crate) fn show_resolved(what: &str, session: &Snapshot, ui: &mut Ui) -> io::Result<()> {
+pub(crate) fn show_resolved(given: &str, session: &Snapshot, ui: &mut Ui) -> io::Result<()> {
     let SessionSettings { id, name, .. } = &*session.settings;
-    if id.as_str() == what || name == what {
+    if id.as_str() == given || name == given {
         return Ok(());
     }
     ui.line(Tone::Dim, &format!("session: {} ({id})", prose_line(name)))
@@ -129,11 +129,11 @@ impl<'a> Failures<'a> {
         find: impl AsyncFn(&str) -> Result<T, SessionError>,
     ) -> Vec<T> {
         let mut found = Vec::new();
-        for what in named {
-            match find(what).await {
+        for given in named {
+            match find(given).await {
                 Ok(one) => found.push(one),
                 Err(error) => {
-                    let says_which = matches!(
+                    let names_session = matches!(
                         error,
                         SessionError::UnknownSession { .. }
                             | SessionError::Ambiguous { .. }
@@ -141,7 +141,7 @@ impl<'a> Failures<'a> {
                             | SessionError::Damaged { .. }
                     );
                     let error = Daemon::explain(self.folders, error.into()).await;
-                    self.report(&if says_which { error } else { error.about(what) }, ui);
+                    self.report(&if names_session { error } else { error.about(given) }, ui);
                 }
             }
         }
@@ -163,17 +163,17 @@ impl SessionsArg {
     pub(crate) async fn reach(
         &self,
         sessions: &Sessions,
-        faults: &mut Failures<'_>,
+        failures: &mut Failures<'_>,
         ui: &mut Ui,
     ) -> Result<Vec<SessionHandle>, CliError> {
         if self.all {
-            return self.reach_all(sessions, faults, ui).await;
+            return self.reach_all(sessions, failures, ui).await;
         }
-        let reach = async |what: &str| {
-            let found = sessions.look(what).await?;
+        let reach = async |given: &str| {
+            let found = sessions.look(given).await?;
             sessions.reach(&found.settings.id).await
         };
-        Ok(faults.find(&self.sessions, ui, reach).await)
+        Ok(failures.find(&self.sessions, ui, reach).await)
     }
 
     /// Returns handles of the named sessions, opening the saved ones; with `--all`, of the live
@@ -184,22 +184,23 @@ impl SessionsArg {
     pub(crate) async fn open(
         &self,
         sessions: &Sessions,
-        faults: &mut Failures<'_>,
+        failures: &mut Failures<'_>,
         ui: &mut Ui,
     ) -> Result<Vec<SessionHandle>, CliError> {
         if self.all {
-            return self.reach_all(sessions, faults, ui).await;
+            return self.reach_all(sessions, failures, ui).await;
         }
-        Ok(faults.find(&self.sessions, ui, async |what: &str| sessions.get(what).await).await)
+        Ok(failures.find(&self.sessions, ui, async |given: &str| sessions.get(given).await).await)
     }
 
     async fn reach_all(
         &self,
         sessions: &Sessions,
-        faults: &mut Failures<'_>,
+        failures: &mut Failures<'_>,
         ui: &mut Ui,
     ) -> Result<Vec<SessionHandle>, CliError> {
-        self.find_live(sessions, faults, ui, async |id: &SessionId| sessions.reach(id).await).await
+        self.find_live(sessions, failures, ui, async |id: &SessionId| sessions.reach(id).await)
+            .await
     }
 
     /// Returns snapshots of the sessions, for commands that end them. Saved sessions stay saved,
@@ -210,25 +211,25 @@ impl SessionsArg {
     pub(crate) async fn look_exactly(
         &self,
         sessions: &Sessions,
-        faults: &mut Failures<'_>,
+        failures: &mut Failures<'_>,
         ui: &mut Ui,
     ) -> Result<Vec<Arc<Snapshot>>, CliError> {
         if !self.all {
-            return Ok(faults
-                .find(&self.sessions, ui, async |what: &str| look_exactly(sessions, what).await)
+            return Ok(failures
+                .find(&self.sessions, ui, async |given: &str| look_exactly(sessions, given).await)
                 .await);
         }
-        self.find_live(sessions, faults, ui, async |id: &SessionId| {
+        self.find_live(sessions, failures, ui, async |id: &SessionId| {
             sessions.look(id.as_str()).await
         })
         .await
     }
 
-    /// Applies `find` to every live session, and says so if there are none.
+    /// Applies `find` to every live session, and prints a line if there are none.
     async fn find_live<T>(
         &self,
         sessions: &Sessions,
-        faults: &mut Failures<'_>,
+        failures: &mut Failures<'_>,
         ui: &mut Ui,
         find: impl AsyncFn(&SessionId) -> Result<T, SessionError>,
     ) -> Result<Vec<T>, CliError> {
@@ -239,10 +240,10 @@ impl SessionsArg {
             match find(&id).await {
                 Ok(one) => found.push(one),
                 Err(error) if self.is_ignorable_with_all(&error) => {}
-                Err(error) => faults.add(&name, error, ui),
+                Err(error) => failures.add(&name, error, ui),
             }
         }
-        if found.is_empty() && faults.code() == 0 {
+        if found.is_empty() && failures.code() == 0 {
             ui.line(Tone::Plain, "No live sessions.")?;
             ui.flush()?;
         }
@@ -261,7 +262,7 @@ impl SessionsArg {
     }
 }
 
-/// Which of the sessions there are.
+/// A filter for the list of sessions.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Filter {
     /// List only sessions that wait for an answer
@@ -292,14 +293,14 @@ impl Filter {
         };
         let (waiting, running) = (self.waiting, self.running);
         Ok(move |session: &SessionSummary| {
-            let status = match (waiting, running) {
+            let has_status = match (waiting, running) {
                 (false, false) => true,
                 _ => {
                     waiting && session.waits_for.is_some()
                         || running && session.status == holdpoint_common::SessionStatus::Running
                 }
             };
-            status
+            has_status
                 && folder
                     .as_ref()
                     .is_none_or(|folder| folder.as_os_str() == session.workspace.as_str())
@@ -308,8 +309,8 @@ impl Filter {
 }
 
 /// Completes the name or the id of a session.
-pub(crate) fn complete_session(begun: &OsStr) -> Vec<CompletionCandidate> {
-    let Some(begun) = begun.to_str() else { return Vec::new() };
+pub(crate) fn complete_session(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let Some(typed) = typed.to_str() else { return Vec::new() };
     let listed = with_daemon(|sessions| async move { sessions.list().await.ok() });
     let candidates = listed.into_iter().flatten().flat_map(|session| {
         let help = format!("{} {} {}", session.id, session.status, prose_line(&session.title));
@@ -321,7 +322,7 @@ pub(crate) fn complete_session(begun: &OsStr) -> Vec<CompletionCandidate> {
             .map(move |word| CompletionCandidate::new(word).help(Some(help.clone().into())))
     });
     candidates
-        .filter(|candidate| candidate.get_value().to_string_lossy().starts_with(begun))
+        .filter(|candidate| candidate.get_value().to_string_lossy().starts_with(typed))
         .collect()
 }
 
@@ -332,28 +333,28 @@ fn is_plain(name: &str) -> bool {
 }
 
 /// Completes the id of an open ask.
-pub(crate) fn complete_ask(begun: &OsStr) -> Vec<CompletionCandidate> {
-    let Some(begun) = begun.to_str() else { return Vec::new() };
+pub(crate) fn complete_ask(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let Some(typed) = typed.to_str() else { return Vec::new() };
     let asks = with_daemon(|sessions| async move { sessions.inbox().await.ok() });
-    let candidates = asks.into_iter().flatten().map(|asked| {
+    let candidates = asks.into_iter().flatten().map(|entry| {
         let help =
-            format!("{}: {}", prose_line(&asked.name), prose_line(asked.ask.request.tool_name()));
-        CompletionCandidate::new(asked.ask.id.to_string()).help(Some(help.into()))
+            format!("{}: {}", prose_line(&entry.name), prose_line(entry.ask.request.tool_name()));
+        CompletionCandidate::new(entry.ask.id.to_string()).help(Some(help.into()))
     });
     candidates
-        .filter(|candidate| candidate.get_value().to_string_lossy().starts_with(begun))
+        .filter(|candidate| candidate.get_value().to_string_lossy().starts_with(typed))
         .collect()
 }
 
 /// Queries the daemon if one runs. A completion does not start one.
-fn with_daemon<T, F: Future<Output = Option<T>>>(ask: impl FnOnce(Sessions) -> F) -> Option<T> {
+fn with_daemon<T, F: Future<Output = Option<T>>>(query: impl FnOnce(Sessions) -> F) -> Option<T> {
     let folders = Folders::find(state_dir().as_deref()).ok()?;
     runtime().ok()?.block_on(async {
-        let asked = async {
+        let queried = async {
             let daemon = Daemon::find(&folders).await.ok()??;
-            ask(Sessions::remote(daemon.socket, &who("completions"))).await
+            query(Sessions::remote(daemon.socket, &who("completions"))).await
         };
-        tokio::time::timeout(COMPLETION_TIMEOUT, asked).await.ok()?
+        tokio::time::timeout(COMPLETION_TIMEOUT, queried).await.ok()?
     })
 }
 
@@ -429,12 +430,12 @@ mod tests {
         let mut bench = Bench::new();
         bench.open().await;
         let (sessions, folders) = (bench.sessions(), bench.folders.clone());
-        let mut faults = Failures::new(&folders);
+        let mut failures = Failures::new(&folders);
         let find = async |_: &SessionId| {
             Err::<(), _>(SessionError::Unreachable { message: "busy".to_owned() })
         };
-        let found = all().find_live(&sessions, &mut faults, &mut bench.ui, find).await.unwrap();
-        assert!(found.is_empty() && faults.code() != 0);
+        let found = all().find_live(&sessions, &mut failures, &mut bench.ui, find).await.unwrap();
+        assert!(found.is_empty() && failures.code() != 0);
         let written = bench.written();
         assert!(written.contains("busy") && !written.contains("No live sessions"), "{written}");
     }
@@ -446,10 +447,10 @@ mod tests {
         for is_named in [false, true] {
             let session = bench.open().await;
             let (sessions, folders) = (bench.sessions(), bench.folders.clone());
-            let mut faults = Failures::new(&folders);
+            let mut failures = Failures::new(&folders);
             let arg = if is_named { named(session.id()) } else { all() };
-            let reached = arg.reach(&sessions, &mut faults, &mut bench.ui).await.unwrap();
-            assert_eq!((reached.len(), faults.code()), (1, 0));
+            let reached = arg.reach(&sessions, &mut failures, &mut bench.ui).await.unwrap();
+            assert_eq!((reached.len(), failures.code()), (1, 0));
             // The first session has to make room.
             let other = bench.open().await;
             let held = reached[0].hold().await;

@@ -14,7 +14,7 @@ use crate::error::CliError;
 /// # Errors
 /// Fails if the configuration is wrong, or the daemon can't be reached or started.
 pub(crate) async fn sessions(folders: &Folders, command: &str) -> Result<Sessions, CliError> {
-    of_config(folders, command, &folders.config()?).await
+    sessions_with_config(folders, command, &folders.config()?).await
 }
 
 /// Like [`sessions`], for commands that watch or stop sessions. These must work even with a broken
@@ -31,10 +31,10 @@ pub(crate) async fn control_sessions(
         Err(_) if Daemon::find(folders).await?.is_some() => Config::default(),
         config => config?,
     };
-    of_config(folders, command, &config).await
+    sessions_with_config(folders, command, &config).await
 }
 
-async fn of_config(
+async fn sessions_with_config(
     folders: &Folders,
     command: &str,
     config: &Config,
@@ -56,18 +56,18 @@ pub(crate) async fn daemon_sessions(
 /// The supplies of sessions that this process opens: its environment, the provider settings and the
 /// system prompt.
 pub(crate) fn supplies(config: &Config, catalog: &Catalog) -> Supplies {
-    let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
+    let to_utf8 = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
         Some((name.into_string().ok()?, value.into_string().ok()?))
     };
     Supplies {
         // The session passes only the variables on its allowlist to tools.
-        env: std::env::vars_os().filter_map(text).collect(),
+        env: std::env::vars_os().filter_map(to_utf8).collect(),
         models: Some(catalog.supplies()),
         system_prompt: config.system_prompt.clone(),
     }
 }
 
-/// Whether the session is completely saved. Asked after a command was acknowledged, because a
+/// Whether the session is completely saved. An acknowledged command does not imply it, because a
 /// session continues when saving fails. A session that no longer exists counts as saved.
 pub(crate) async fn is_saved(sessions: &Sessions, id: &SessionId) -> bool {
     sessions.look(id.as_str()).await.map_or(true, |session| session.saved)
@@ -102,9 +102,9 @@ async fn discard_if_unchanged(sessions: &Sessions, before: &Snapshot) {
 
 /// Whether the session ever had a prompt or a run. A handed-back prompt still set the title.
 fn is_used(session: &Snapshot) -> bool {
-    let waits = !session.queue.is_empty() || session.run.is_some();
-    let ended = session.last_turn.is_some() || session.last_run.is_some();
-    waits || ended || session.title != session.settings.name
+    let has_work = !session.queue.is_empty() || session.run.is_some();
+    let had_work = session.last_turn.is_some() || session.last_run.is_some();
+    has_work || had_work || session.title != session.settings.name
 }
 
 /// Identifies this process to other clients.

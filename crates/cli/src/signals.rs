@@ -33,11 +33,11 @@ const LEFT_IN_PROCESS: &str =
 /// The effect of signals on the followed session.
 pub(crate) enum SignalAction {
     /// INT and TERM interrupt the session, and the program leaves when its turn has ended. After
-    /// TERM it leaves within `patience`.
+    /// TERM it leaves within `exit_timeout`.
     Interrupts {
         session: SessionHandle,
         /// The longest time between TERM and the exit.
-        patience: Duration,
+        exit_timeout: Duration,
         /// Whether HUP acts like TERM. If not, HUP ends the program, and the session continues.
         hang_up: bool,
     },
@@ -47,11 +47,11 @@ pub(crate) enum SignalAction {
 
 /// Records whether a signal has asked the program to leave. Clones share the same state.
 #[derive(Clone, Default)]
-pub(crate) struct ExitRequest(Arc<watch::Sender<Asked>>);
+pub(crate) struct ExitRequest(Arc<watch::Sender<SignalState>>);
 
-/// The requests of signals so far.
+/// The requests that signals have made so far.
 #[derive(Default)]
-struct Asked {
+struct SignalState {
     /// The signal that has asked the program to leave; 0 if there was none.
     signal: i32,
     /// The only turn that signals interrupt, once it is known. Before that they interrupt the open
@@ -86,26 +86,29 @@ impl ExitRequest {
 
     /// Records a key that did the work of INT, so that the next INT counts as the second.
     pub(crate) fn interrupted(&self) {
-        self.take(SIGINT);
+        self.record(SIGINT);
     }
 
     /// Records a signal. Returns whether it is the first, and the turn that it interrupts.
-    fn take(&self, signal: i32) -> (bool, Option<TurnId>) {
-        let mut taken = (false, None);
-        self.0.send_if_modified(|now| {
-            taken = (now.signal == 0, now.turn);
+    fn record(&self, signal: i32) -> (bool, Option<TurnId>) {
+        let mut recorded = (false, None);
+        self.0.send_if_modified(|state| {
+            recorded = (state.signal == 0, state.turn);
             // The sender of TERM expects its exit code, even after other signals.
-            let counts = now.signal == 0 || signal == SIGTERM;
-            counts && std::mem::replace(&mut now.signal, signal) != signal
+            let counts = state.signal == 0 || signal == SIGTERM;
+            counts && std::mem::replace(&mut state.signal, signal) != signal
         });
-        taken
+        recorded
     }
 }
 
 /// Starts to watch for INT, TERM and HUP on a thread of its own, so that a blocked reader of our
-/// output can't keep anything running. A second INT leaves at once and says which session stays.
-/// HUP stays ignored if it was (`nohup`).
-pub(crate) fn watch(what: SignalAction, terminal: Option<KeyTerminal>) -> io::Result<ExitRequest> {
+/// output can't keep anything running. A second INT leaves at once. HUP stays ignored if it was
+/// ignored before (`nohup`).
+pub(crate) fn watch(
+    action: SignalAction,
+    terminal: Option<KeyTerminal>,
+) -> io::Result<ExitRequest> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     if !is_ignored(SIGHUP) {
         signals.add_signal(SIGHUP)?;
@@ -118,9 +121,9 @@ pub(crate) fn watch(what: SignalAction, terminal: Option<KeyTerminal>) -> io::Re
     {
         signals.add_signal(signal)?;
     }
-    let leaving = ExitRequest::default();
-    let asked = leaving.clone();
-    let of_keys = terminal.clone();
+    let exit_request = ExitRequest::default();
+    let recorded = exit_request.clone();
+    let key_terminal = terminal.clone();
     let leave = move |code| {
         if let Some(terminal) = &terminal {
             terminal.leave();
@@ -130,26 +133,26 @@ pub(crate) fn watch(what: SignalAction, terminal: Option<KeyTerminal>) -> io::Re
     };
     std::thread::Builder::new().name("holdpoint-signals".to_owned()).spawn(move || {
         for signal in signals.forever() {
-            if let (Some(terminal), SIGQUIT | SIGTSTP) = (&of_keys, signal) {
-                terminal.suspended(|| {
-                    // Stops the process like an unhandled TSTP: not where no shell could continue
+            if let (Some(terminal), SIGQUIT | SIGTSTP) = (&key_terminal, signal) {
+                terminal.suspend_with(|| {
+                    // Like an unhandled TSTP, TTOU stops the process only if a shell can continue
                     // it.
-                    let done = if signal == SIGTSTP {
+                    let raised = if signal == SIGTSTP {
                         raise(SIGTTOU)
                     } else {
                         emulate_default_handler(signal)
                     };
-                    tracing::debug!(?done, signal, "the program continues");
+                    tracing::debug!(done = ?raised, signal, "the program continues");
                 });
             }
-            if let (Some(terminal), SIGQUIT | SIGTSTP | SIGCONT) = (&of_keys, signal) {
-                terminal.resumed();
+            if let (Some(terminal), SIGQUIT | SIGTSTP | SIGCONT) = (&key_terminal, signal) {
+                terminal.handle_resume();
                 continue;
             }
-            let (first, turn) = asked.take(signal);
-            let code = asked.code().unwrap_or(128 + signal);
-            if signal == SIGINT && !first {
-                match &what {
+            let (is_first, turn) = recorded.record(signal);
+            let code = recorded.code().unwrap_or(128 + signal);
+            if signal == SIGINT && !is_first {
+                match &action {
                     SignalAction::Interrupts { session, hang_up: false, .. } => {
                         print_last_line(stays_open_text(session));
                     }
@@ -158,19 +161,19 @@ pub(crate) fn watch(what: SignalAction, terminal: Option<KeyTerminal>) -> io::Re
                 }
                 leave(code);
             }
-            match &what {
+            match &action {
                 SignalAction::Detaches if signal != SIGINT => leave(code),
-                // The follower sees it through `ExitRequest`.
+                // The follower reacts to the INT in `ExitRequest`.
                 SignalAction::Detaches => {}
                 SignalAction::Interrupts { hang_up: false, .. } if signal == SIGHUP => leave(code),
-                SignalAction::Interrupts { session, patience, .. } => {
+                SignalAction::Interrupts { session, exit_timeout, .. } => {
                     if signal != SIGINT {
-                        let (leave, patience) = (leave.clone(), *patience);
-                        let waited = std::thread::Builder::new().spawn(move || {
-                            std::thread::sleep(patience);
+                        let (leave, exit_timeout) = (leave.clone(), *exit_timeout);
+                        let timer = std::thread::Builder::new().spawn(move || {
+                            std::thread::sleep(exit_timeout);
                             leave(code);
                         });
-                        if waited.is_err() {
+                        if timer.is_err() {
                             tracing::warn!("no thread for the time limit");
                         }
                     }
@@ -179,22 +182,22 @@ pub(crate) fn watch(what: SignalAction, terminal: Option<KeyTerminal>) -> io::Re
             }
         }
     })?;
-    Ok(leaving)
+    Ok(exit_request)
 }
 
 /// Writes a line to standard error on a thread of its own and waits only briefly, so that a blocked
 /// reader can't delay the exit.
 fn print_last_line(line: String) {
     let (sender, receiver) = mpsc::channel();
-    let says =
+    let writer =
         std::thread::Builder::new().name("holdpoint-last-words".to_owned()).spawn(move || {
             let mut err = io::stderr();
             // The line may have text on it already, at least `^C`.
-            let begin = if err.is_terminal() { "\n" } else { "" };
-            let _ = err.write_all(format!("{begin}{line}\n").as_bytes());
+            let line_break = if err.is_terminal() { "\n" } else { "" };
+            let _ = err.write_all(format!("{line_break}{line}\n").as_bytes());
             let _ = sender.send(());
         });
-    if says.is_ok() {
+    if writer.is_ok() {
         let _ = receiver.recv_timeout(LAST_LINE_TIMEOUT);
     }
 }

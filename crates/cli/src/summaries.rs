@@ -51,10 +51,10 @@ pub(crate) fn not_saved_suffix(saved: bool) -> &'static str {
     if saved { "" } else { ", not saved" }
 }
 
-/// Describes an answer and its origin. Answers of this process (`own`) need no origin.
-pub(crate) fn answered(answer: &Answer, by: &AnsweredBy, own: u32) -> String {
+/// Describes an answer and its origin. Answers of this process (`own_pid`) need no origin.
+pub(crate) fn answered(answer: &Answer, by: &AnsweredBy, own_pid: u32) -> String {
     let origin = match by {
-        AnsweredBy::Client(who) if who.pid == Some(own) => String::new(),
+        AnsweredBy::Client(who) if who.pid == Some(own_pid) => String::new(),
         AnsweredBy::Client(who) => format!(" {}", prose_line(&who.origin())),
         AnsweredBy::Setting { asks } => format!(" (asks = {asks})"),
     };
@@ -77,11 +77,11 @@ pub(crate) fn answered(answer: &Answer, by: &AnsweredBy, own: u32) -> String {
 
 /// Describes a requested hold and its cause.
 pub(crate) fn pausing(cause: &HoldCause) -> String {
-    let why = match cause {
+    let reason = match cause {
         HoldCause::User { by } => by.origin(),
         HoldCause::Restored | HoldCause::Limit { .. } => cause.to_string(),
     };
-    format!("PAUSING... ({})", prose_line(&why))
+    format!("PAUSING... ({})", prose_line(&reason))
 }
 
 /// Describes a hold in force and its cause.
@@ -96,7 +96,7 @@ pub(crate) fn paused(cause: &HoldCause) -> String {
 
 /// Describes a change of the session's settings; `None` for other facts.
 pub(crate) fn setting(fact: &SessionFact) -> Option<String> {
-    let (what, by) = match fact {
+    let (change, by) = match fact {
         SessionFact::Renamed { name, by } => (format!("renamed to {}", prose_line(name)), by),
         SessionFact::ModelChanged { model, by } => {
             (format!("model changed to {} for the next turns", prose_line(model)), by)
@@ -108,7 +108,7 @@ pub(crate) fn setting(fact: &SessionFact) -> Option<String> {
         SessionFact::AsksChanged { asks, by } => (asks_mode(*asks).to_owned(), by),
         _ => return None,
     };
-    Some(format!("{what}, {}", prose_line(&by.origin())))
+    Some(format!("{change}, {}", prose_line(&by.origin())))
 }
 
 /// Describes the answers to asks in this mode.
@@ -127,21 +127,21 @@ pub(crate) fn asks_mode(asks: AsksMode) -> &'static str {
 /// Describes how a conversation was cut for a model request.
 pub(crate) fn cut(cut: &HistoryCut) -> String {
     let HistoryCut { messages, results, tokens, limit, lines, line_limit, reached } = *cut;
-    let parts = [(messages, "message", "left out"), (results, "result", "cut")];
+    let counts = [(messages, "message", "left out"), (results, "result", "cut")];
     let part = |(count, thing, how): (u64, &str, &str)| {
-        let many = if count == 1 { "" } else { "s" };
-        (count > 0).then(|| format!("{count} {thing}{many} {how}"))
+        let plural = if count == 1 { "" } else { "s" };
+        (count > 0).then(|| format!("{count} {thing}{plural} {how}"))
     };
-    let what: Vec<_> = parts.into_iter().filter_map(part).collect();
+    let parts: Vec<_> = counts.into_iter().filter_map(part).collect();
     format!(
         "{} ({reached} reached): the request has {tokens} of at most {limit} tokens and {lines} of at most {line_limit} lines",
-        what.join(", ")
+        parts.join(", ")
     )
 }
 
 /// The subject of an ask, as a prefix for its answer.
 pub(crate) fn ask_prefix(request: &AskRequest) -> String {
-    let what = match request {
+    let subject = match request {
         AskRequest::Pause(pause) => {
             // The details of a Continue matter only while it is shown.
             let details = first_detail(pause).filter(|_| pause.kind == PauseKind::Confirm);
@@ -154,7 +154,7 @@ pub(crate) fn ask_prefix(request: &AskRequest) -> String {
             .collect::<Vec<_>>()
             .join(", "),
     };
-    format!("⏸ {}: {} ", prose_line(request.tool_name()), shorten(&prose_line(&what)))
+    format!("⏸ {}: {} ", prose_line(request.tool_name()), shorten(&prose_line(&subject)))
 }
 
 /// Describes a provider's refusal of a conversation and the part that the next request omits.
@@ -177,8 +177,8 @@ impl AskSummary {
                 let message = lines(&pause.message).next().unwrap_or_default();
                 let detail = first_detail(pause);
                 let all = lines(&pause.message).count() + detail_lines(pause).count();
-                let shown = [!message.is_empty(), detail.is_some(), diff_file(pause).is_some()];
-                let shown = shown.into_iter().filter(|shown| *shown).count();
+                let is_shown = [!message.is_empty(), detail.is_some(), diff_file(pause).is_some()];
+                let shown = is_shown.into_iter().filter(|is_shown| *is_shown).count();
                 let line = format!("{message} {}", detail.unwrap_or_default());
                 (line, more_suffix(all.saturating_sub(shown), "more line"))
             }
@@ -202,8 +202,8 @@ impl AskSummary {
 
     /// Cuts the line so that all fits into this many cells. The number of further lines is kept.
     pub(crate) fn fit(&self, cells: usize) -> String {
-        let left = cells.saturating_sub(self.more.width());
-        format!("{}{}", fit(&self.line, left), self.more)
+        let line_cells = cells.saturating_sub(self.more.width());
+        format!("{}{}", fit(&self.line, line_cells), self.more)
     }
 }
 
@@ -238,12 +238,12 @@ fn first_detail(pause: &PauseRequest) -> Option<&str> {
     diff_file(pause).or_else(|| detail_lines(pause).next())
 }
 
-/// The file that a diff changes, from its `+++` line: the `---` line of a new file has `/dev/null`. A
-/// shell command is never read as a diff.
+/// The file that a diff changes, from its `+++` line: the `---` line of a new file has `/dev/null`.
+/// A shell command is never read as a diff.
 fn diff_file(pause: &PauseRequest) -> Option<&str> {
-    let mut about = detail_lines(pause).filter(|_| pause.tool_name != "shell");
-    about.next()?.strip_prefix("--- ")?;
-    about.next()?.strip_prefix("+++ ")
+    let mut lines = detail_lines(pause).filter(|_| pause.tool_name != "shell");
+    lines.next()?.strip_prefix("--- ")?;
+    lines.next()?.strip_prefix("+++ ")
 }
 
 /// The first line of a text, and the number of further lines.
@@ -331,23 +331,23 @@ mod tests {
             })
         };
         let pause = |details: &str| of_tool("shell", details);
-        let wants = |details: &str, cells| AskSummary::new(&pause(details)).fit(cells);
-        assert_eq!(wants("ls\u{9b}\n\nin /w", 80), "Do it? ls\\u{9b}");
-        assert_eq!(wants("echo a\nrm -rf important\n\nin /w", 80), "Do it? echo a (1 more line)");
+        let summary = |details: &str, cells| AskSummary::new(&pause(details)).fit(cells);
+        assert_eq!(summary("ls\u{9b}\n\nin /w", 80), "Do it? ls\\u{9b}");
+        assert_eq!(summary("echo a\nrm -rf important\n\nin /w", 80), "Do it? echo a (1 more line)");
         assert_eq!(
-            wants("echo a\n\nin /tmp; rm -rf x\n\nin /w", 80),
+            summary("echo a\n\nin /tmp; rm -rf x\n\nin /w", 80),
             "Do it? echo a (1 more line)"
         );
-        assert_eq!(wants("echo a\nb\nc\n\nin /w", 25), "Do it? ec… (2 more lines)");
-        assert_eq!(wants("\nrm -rf important\n\nin /w", 80), "Do it? rm -rf important");
-        assert_eq!(wants("\n \na\nb\n\nin /w", 80), "Do it? a (1 more line)");
+        assert_eq!(summary("echo a\nb\nc\n\nin /w", 25), "Do it? ec… (2 more lines)");
+        assert_eq!(summary("\nrm -rf important\n\nin /w", 80), "Do it? rm -rf important");
+        assert_eq!(summary("\n \na\nb\n\nin /w", 80), "Do it? a (1 more line)");
         let diff = of_tool("edit_file", "--- a.rs\n+++ a.rs\n@@ -1 +1 @@\n-a\n+b\n");
         assert_eq!(AskSummary::new(&diff).fit(80), "Do it? a.rs (3 more lines)");
         assert_eq!(ask_prefix(&diff), "⏸ edit_file: a.rs ");
         let made = of_tool("write_file", "--- /dev/null\n+++ w\u{9b}.txt\n@@ -0,0 +1 @@\n+a\n");
         assert_eq!(AskSummary::new(&made).fit(80), "Do it? w\\u{9b}.txt (2 more lines)");
         // A command that looks like a diff is shown from its beginning.
-        assert_eq!(wants("--- a\n+++ b\nrm c\n\nin /w", 80), "Do it? --- a (2 more lines)");
+        assert_eq!(summary("--- a\n+++ b\nrm c\n\nin /w", 80), "Do it? --- a (2 more lines)");
     }
 
     #[test]

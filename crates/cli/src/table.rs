@@ -9,8 +9,12 @@ use unicode_width::UnicodeWidthStr;
 const GAP: &str = "  ";
 
 /// Formats rows under headings. Each column is as wide as its widest cell, and the last one is not
-/// padded. Lines are cut to `most` cells.
-pub(crate) fn table<const N: usize>(heads: [&str; N], rows: &[[String; N]], most: usize) -> String {
+/// padded. Lines are cut to `max_width` cells.
+pub(crate) fn table<const N: usize>(
+    heads: [&str; N],
+    rows: &[[String; N]],
+    max_width: usize,
+) -> String {
     let widths = widths(heads, rows);
     let heads = heads.map(str::to_owned);
     let mut text = String::new();
@@ -21,7 +25,7 @@ pub(crate) fn table<const N: usize>(heads: [&str; N], rows: &[[String; N]], most
             line.push_str(&" ".repeat(width - cell.width()));
             line.push_str(GAP);
         }
-        text.push_str(&fit(line.trim_end(), most));
+        text.push_str(&fit(line.trim_end(), max_width));
         text.push('\n');
     }
     text
@@ -37,14 +41,14 @@ fn widths<const N: usize>(heads: [&str; N], rows: &[[String; N]]) -> [usize; N] 
     widths
 }
 
-/// The number of cells, out of `most`, that the other columns leave for the last one.
+/// The number of cells, out of `max_width`, that the other columns leave for the last one.
 pub(crate) fn room_for_last<const N: usize>(
     heads: [&str; N],
     rows: &[[String; N]],
-    most: usize,
+    max_width: usize,
 ) -> usize {
-    let before = widths(heads, rows).into_iter().take(N - 1).map(|width| width + GAP.len());
-    most.saturating_sub(before.sum())
+    let others = widths(heads, rows).into_iter().take(N - 1).map(|width| width + GAP.len());
+    max_width.saturating_sub(others.sum())
 }
 
 /// Cuts a text to this many cells. A cut text ends in an ellipsis.
@@ -53,10 +57,10 @@ pub(crate) fn fit(text: &str, cells: usize) -> String {
         return text.to_owned();
     }
     let mut fitted = String::new();
-    let mut left = cells.saturating_sub(1);
+    let mut remaining = cells.saturating_sub(1);
     for grapheme in text.graphemes(true) {
-        match left.checked_sub(grapheme.width()) {
-            Some(rest) => left = rest,
+        match remaining.checked_sub(grapheme.width()) {
+            Some(rest) => remaining = rest,
             None => break,
         }
         fitted.push_str(grapheme);
@@ -95,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_cut_where_characters_end() {
+    fn a_text_that_does_not_fit_is_cut_between_characters() {
         assert_eq!(fit("漢字漢字", 5), "漢字…");
         assert_eq!(fit("abc", 3), "abc");
         assert_eq!(fit("abcd", 3), "ab…");

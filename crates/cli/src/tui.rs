@@ -77,30 +77,31 @@ pub(crate) fn show(session: Option<&str>, folders: &Folders, ui: &mut Ui) -> Res
     let keymap = keymap(&config)?;
     let folder = std::env::current_dir().unwrap_or_default();
     let runtime = runtime()?;
-    let left = runtime.block_on(async {
+    let result = runtime.block_on(async {
         let catalog = Catalog::new(&config, |name| std::env::var(name).ok());
         let model = catalog.default_name();
-        let me = OwnProcess {
+        let process = OwnProcess {
             pid: std::process::id(),
             folder: folder.to_string_lossy().into_owned(),
             model,
         };
         let sessions = daemon_sessions(folders, "tui", supplies(&config, &catalog)).await?;
         let session = match session {
-            Some(what) => Some(sessions.get(what).await?),
+            Some(given) => Some(sessions.get(given).await?),
             None => None,
         };
-        let (mut link, link_messages) = Link::new(sessions, folders, fresh(config.clone(), folder));
-        let mut state = State::new(me, config.tui.clone(), keymap, EventTime::now());
-        begin(&mut state, &mut link, session);
+        let (mut link, link_messages) =
+            Link::new(sessions, folders, new_session(config.clone(), folder));
+        let mut state = State::new(process, config.tui.clone(), keymap, EventTime::now());
+        attach_given(&mut state, &mut link, session);
 
         let tty = Arc::new(io::stdin().as_fd().try_clone_to_owned()?);
         let terminal = ScreenTerminal::new(io::stdout().as_fd().try_clone_to_owned()?);
         let (event_sender, events) = mpsc::channel(EVENT_CAPACITY);
-        let events_of_signals = event_sender.clone();
+        let signal_sender = event_sender.clone();
         signals::screen::watch(terminal.clone(), move |signal| {
             // If the channel is full, another frame is due anyway and uses the new size.
-            _ = events_of_signals.try_send(signal.into());
+            _ = signal_sender.try_send(signal.into());
         })?;
         terminal.leave_on_panic();
         let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
@@ -114,13 +115,13 @@ pub(crate) fn show(session: Option<&str>, folders: &Folders, ui: &mut Ui) -> Res
             events,
             plain,
         };
-        let left = screen.run().await;
+        let result = screen.run().await;
         terminal.leave_for_good();
-        left
+        result
     });
     // Dropping the runtime would wait for a daemon that is still starting.
     runtime.shutdown_background();
-    let state = left?;
+    let state = result?;
     for RefusedPrompt { id, text, why } in state.refused_prompts() {
         ui.line(
             Tone::Warning,
@@ -154,15 +155,15 @@ pub(crate) fn check(config: &Config) -> Result<(), CliError> {
 }
 
 /// Attaches to the session given on the command line, if any.
-fn begin(state: &mut State, link: &mut Link, session: Option<SessionHandle>) {
+fn attach_given(state: &mut State, link: &mut Link, session: Option<SessionHandle>) {
     let Some(session) = session else { return };
     state.attachments += 1;
     state.opening = Some(Opening { attachment: state.attachments, fresh: false, back: None });
     link.follow(session, state.attachments, INITIAL_FACTS);
 }
 
-/// Makes the settings of new sessions from the configuration. They work in `folder`.
-fn fresh(config: Config, folder: PathBuf) -> NewSession {
+/// Returns the function that makes the settings of new sessions, which work in `folder`.
+fn new_session(config: Config, folder: PathBuf) -> NewSession {
     Box::new(move || {
         let catalog = Catalog::new(&config, |name| std::env::var(name).ok());
         Ok(OpenSession::in_folder(&folder).model(catalog.default_name().name).configured(&config))

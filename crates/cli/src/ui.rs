@@ -16,26 +16,26 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use crate::json::Json;
 use crate::tone::Tone;
 
-/// The buffer size of each stream in bytes.
-const BUFFER: usize = 64 * 1024;
+/// The buffer size of each stream.
+const BUFFER_BYTES: usize = 64 * 1024;
 
 /// Returns to the start of a terminal's line and clears it.
 const CLEAR: &str = "\r\x1b[K";
 
 /// The mark in front of the user's input.
-const MARK: &str = "> ";
+const INPUT_MARK: &str = "> ";
 
 /// The assumed width of a terminal that does not report one.
-const COLUMNS: usize = 80;
+const DEFAULT_COLUMNS: usize = 80;
 
 /// Standard output and standard error. The program writes nowhere else.
 pub(crate) struct Ui {
     out: Stream,
     err: Stream,
     /// The stream that was written to last.
-    last: Side,
+    last_side: Side,
     /// The stream for lines about the model's words.
-    about: Side,
+    line_side: Side,
     /// Whether the last piece belonged to a thought.
     is_thought: bool,
 }
@@ -50,11 +50,11 @@ struct Stream {
     writer: BufWriter<Box<dyn Write + Send>>,
     is_terminal: bool,
     /// Whether colour and weight may be used.
-    styled: bool,
+    is_styled: bool,
     /// Whether the last line is unfinished.
-    open: bool,
-    /// The width in cells of the user's input, if the last line shows it.
-    typed: Option<usize>,
+    is_mid_line: bool,
+    /// The width of the user's input, if the last line shows it.
+    input_cells: Option<usize>,
     /// Whether the last line shows progress, which the next output replaces.
     is_progress: bool,
 }
@@ -79,16 +79,17 @@ impl Tone {
 impl Ui {
     /// Writes to this process's standard output and error. `NO_COLOR` is obeyed.
     pub(crate) fn new() -> Self {
-        let set = |name| {
+        let is_set = |name| {
             std::env::var_os(name).is_some_and(|value: std::ffi::OsString| !value.is_empty())
         };
-        let plain = set("NO_COLOR") || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        let plain =
+            is_set("NO_COLOR") || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         let (out, err) = (io::stdout(), io::stderr());
         Self {
             out: Stream::new(&out, Box::new(io::stdout()), plain),
             err: Stream::new(&err, Box::new(io::stderr()), plain),
-            last: Side::Err,
-            about: Side::Err,
+            last_side: Side::Err,
+            line_side: Side::Err,
             is_thought: false,
         }
     }
@@ -99,8 +100,8 @@ impl Ui {
         Ok(Self {
             out: Stream::new(file, Box::new(file.try_clone()?), true),
             err: Stream::new(file, Box::new(file.try_clone()?), true),
-            last: Side::Err,
-            about: Side::Err,
+            last_side: Side::Err,
+            line_side: Side::Err,
             is_thought: false,
         })
     }
@@ -108,7 +109,7 @@ impl Ui {
     /// Sends lines about the model's words to standard output from now on. Errors stay on standard
     /// error.
     pub(crate) fn lines_to_stdout(&mut self) {
-        self.about = Side::Out;
+        self.line_side = Side::Out;
     }
 
     pub(crate) fn out_is_terminal(&self) -> bool {
@@ -132,7 +133,7 @@ impl Ui {
 
     /// Whether [`progress`](Self::progress) is shown.
     pub(crate) fn shows_progress(&self) -> bool {
-        self.err.styled
+        self.err.is_styled
     }
 
     /// Writes the program's own text to standard output and flushes it.
@@ -155,12 +156,12 @@ impl Ui {
     }
 
     /// Writes a value to standard output as JSON, over several lines on a terminal, else on one.
-    pub(crate) fn json(&mut self, what: &impl Serialize) -> io::Result<()> {
+    pub(crate) fn json(&mut self, value: &impl Serialize) -> io::Result<()> {
         let json = Json::new(&mut self.out.writer);
         if self.out.is_terminal {
-            serde_json::to_writer_pretty(json, what)
+            serde_json::to_writer_pretty(json, value)
         } else {
-            serde_json::to_writer(json, what)
+            serde_json::to_writer(json, value)
         }?;
         self.print("\n")
     }
@@ -176,12 +177,12 @@ impl Ui {
         if piece.is_empty() {
             return Ok(());
         }
-        self.turn_to(Side::Out)?;
-        if std::mem::take(&mut self.is_thought) && self.about == Side::Out {
+        self.switch_to(Side::Out)?;
+        if std::mem::take(&mut self.is_thought) && self.line_side == Side::Out {
             self.end_text()?;
         }
         self.out.writer.write_all(prose(piece).as_bytes())?;
-        self.out.open = !piece.ends_with('\n');
+        self.out.is_mid_line = !piece.ends_with('\n');
         Ok(())
     }
 
@@ -190,17 +191,17 @@ impl Ui {
         if piece.is_empty() {
             return Ok(());
         }
-        self.turn_to(self.about)?;
-        if self.err.typed.is_some() {
+        self.switch_to(self.line_side)?;
+        if self.err.input_cells.is_some() {
             self.err.end_line();
         }
-        if !std::mem::replace(&mut self.is_thought, true) && self.about == Side::Out {
+        if !std::mem::replace(&mut self.is_thought, true) && self.line_side == Side::Out {
             self.end_text()?;
         }
         self.put(Tone::Dim, &prose(piece))?;
-        match self.about {
-            Side::Out => self.out.open = !piece.ends_with('\n'),
-            Side::Err => self.err.open = !piece.ends_with('\n'),
+        match self.line_side {
+            Side::Out => self.out.is_mid_line = !piece.ends_with('\n'),
+            Side::Err => self.err.is_mid_line = !piece.ends_with('\n'),
         }
         Ok(())
     }
@@ -212,7 +213,7 @@ impl Ui {
     }
 
     fn end_text(&mut self) -> io::Result<()> {
-        if std::mem::take(&mut self.out.open) {
+        if std::mem::take(&mut self.out.is_mid_line) {
             self.out.writer.write_all(b"\n")?;
         }
         Ok(())
@@ -220,8 +221,8 @@ impl Ui {
 
     /// Writes a line about the model's words. The caller has escaped foreign text in it.
     pub(crate) fn line(&mut self, tone: Tone, line: &str) -> io::Result<()> {
-        self.turn_to(self.about)?;
-        match self.about {
+        self.switch_to(self.line_side)?;
+        match self.line_side {
             Side::Out => self.end_text()?,
             Side::Err => self.err.end_line(),
         }
@@ -232,7 +233,7 @@ impl Ui {
     /// Writes to the stream for lines about the model's words. Failures on standard error are
     /// ignored, because work continues without a reader there.
     fn put(&mut self, tone: Tone, text: &str) -> io::Result<()> {
-        match self.about {
+        match self.line_side {
             Side::Out => self.out.write(tone, text),
             Side::Err => {
                 self.err.put(tone, text);
@@ -243,27 +244,29 @@ impl Ui {
 
     /// Shows the user's input, with the cursor in it, on one line of standard error. If space is
     /// short, the text from the cursor on takes precedence.
-    pub(crate) fn input(&mut self, words: &LineEditor) -> io::Result<()> {
-        self.turn_to(Side::Err)?;
-        let before = self.err.typed.take();
-        if before.is_none() {
+    pub(crate) fn input(&mut self, editor: &LineEditor) -> io::Result<()> {
+        self.switch_to(Side::Err)?;
+        let cells_before = self.err.input_cells.take();
+        if cells_before.is_none() {
             self.err.end_line();
         }
-        let (left, right) = words.text().split_at(words.cursor());
+        let (left, right) = editor.text().split_at(editor.cursor());
         let (left, right) = (prose_line(left), prose_line(right));
         let columns = tcgetwinsize(io::stderr())
-            .map_or(COLUMNS, |size| usize::from(size.ws_col))
-            .max(MARK.len() + 2);
+            .map_or(DEFAULT_COLUMNS, |size| usize::from(size.ws_col))
+            .max(INPUT_MARK.len() + 2);
         // The last column stays free: in some terminals, a cursor behind it is on the next line.
-        let room = columns - MARK.len() - 1;
+        let room = columns - INPUT_MARK.len() - 1;
         let right = begin_of(&right, room);
         let left = end_of(&left, room - right.width());
         let cells = left.width() + right.width();
-        let stale = before.unwrap_or_default().saturating_sub(cells);
-        let back = "\u{8}".repeat(stale + right.width());
-        self.err.put(Tone::Strong, &format!("\r{MARK}{left}{right}{}{back}", " ".repeat(stale)));
-        self.err.open = true;
-        self.err.typed = Some(cells);
+        let stale_cells = cells_before.unwrap_or_default().saturating_sub(cells);
+        let backspaces = "\u{8}".repeat(stale_cells + right.width());
+        let blanks = " ".repeat(stale_cells);
+        let line = format!("\r{INPUT_MARK}{left}{right}{blanks}{backspaces}");
+        self.err.put(Tone::Strong, &line);
+        self.err.is_mid_line = true;
+        self.err.input_cells = Some(cells);
         self.flush()
     }
 
@@ -271,30 +274,32 @@ impl Ui {
     /// output there. Does nothing unless [`shows_progress`](Self::shows_progress).
     pub(crate) fn progress(&mut self, lines: &[String]) -> io::Result<()> {
         // The user's input has the line.
-        if !self.shows_progress() || self.err.typed.is_some() {
+        if !self.shows_progress() || self.err.input_cells.is_some() {
             return Ok(());
         }
-        self.turn_to(Side::Err)?;
+        self.switch_to(Side::Err)?;
         if !self.err.is_progress {
             self.err.end_line();
         }
-        let columns =
-            tcgetwinsize(io::stderr()).map_or(COLUMNS, |size| usize::from(size.ws_col)).max(2);
+        let columns = tcgetwinsize(io::stderr())
+            .map_or(DEFAULT_COLUMNS, |size| usize::from(size.ws_col))
+            .max(2);
         let fits = |line: &&String| line.width() < columns;
         let shown = lines.iter().find(fits).map_or("", String::as_str);
         self.err.put(Tone::Plain, CLEAR);
         self.err.put(Tone::Plain, shown);
-        (self.err.open, self.err.is_progress) = (true, true);
+        self.err.is_mid_line = true;
+        self.err.is_progress = true;
         self.flush()
     }
 
     /// Writes an error and its hint to standard error.
-    pub(crate) fn fault(&mut self, what: &str, hint: Option<&str>) {
+    pub(crate) fn fault(&mut self, message: &str, hint: Option<&str>) {
         // The error may be a failed write to standard output.
         let _ = self.end_line();
         let _ = self.out.writer.flush();
         self.err.put(Tone::Fault, "error: ");
-        self.err.put(Tone::Plain, what);
+        self.err.put(Tone::Plain, message);
         self.err.put(Tone::Plain, "\n");
         if let Some(hint) = hint {
             self.err.put(Tone::Strong, "hint: ");
@@ -312,11 +317,11 @@ impl Ui {
     }
 
     /// Switches between the streams, keeping their output in order if both are on one terminal.
-    fn turn_to(&mut self, side: Side) -> io::Result<()> {
-        if self.last == side {
+    fn switch_to(&mut self, side: Side) -> io::Result<()> {
+        if self.last_side == side {
             return Ok(());
         }
-        self.last = side;
+        self.last_side = side;
         match side {
             Side::Out => self.err.end_line(),
             // Elsewhere, the model's text is left as it is.
@@ -328,29 +333,33 @@ impl Ui {
 }
 
 impl Stream {
-    fn new(of: &(impl AsFd + IsTerminal), fallback: Box<dyn Write + Send>, plain: bool) -> Self {
+    fn new(
+        target: &(impl AsFd + IsTerminal),
+        fallback: Box<dyn Write + Send>,
+        plain: bool,
+    ) -> Self {
         // Bypasses the line buffer of the standard library.
-        let own = of
+        let unbuffered = target
             .as_fd()
             .try_clone_to_owned()
             .map(|fd| Box::new(File::from(fd)) as Box<dyn Write + Send>);
-        let is_terminal = of.is_terminal();
+        let is_terminal = target.is_terminal();
         Self {
-            writer: BufWriter::with_capacity(BUFFER, own.unwrap_or(fallback)),
+            writer: BufWriter::with_capacity(BUFFER_BYTES, unbuffered.unwrap_or(fallback)),
             is_terminal,
-            styled: is_terminal && !plain,
-            open: false,
-            typed: None,
+            is_styled: is_terminal && !plain,
+            is_mid_line: false,
+            input_cells: None,
             is_progress: false,
         }
     }
 
     /// Ends an unfinished line, ignoring failures.
     fn end_line(&mut self) {
-        self.typed = None;
-        let passing = std::mem::take(&mut self.is_progress);
-        if std::mem::take(&mut self.open) {
-            self.put(Tone::Plain, if passing { CLEAR } else { "\n" });
+        self.input_cells = None;
+        let was_progress = std::mem::take(&mut self.is_progress);
+        if std::mem::take(&mut self.is_mid_line) {
+            self.put(Tone::Plain, if was_progress { CLEAR } else { "\n" });
         }
     }
 
@@ -360,32 +369,32 @@ impl Stream {
     }
 
     fn write(&mut self, tone: Tone, text: &str) -> io::Result<()> {
-        let (begin, end) = if self.styled { tone.codes() } else { ("", "") };
+        let (begin, end) = if self.is_styled { tone.codes() } else { ("", "") };
         [begin, text, end].iter().try_for_each(|part| self.writer.write_all(part.as_bytes()))
     }
 }
 
 /// The longest end of a text that fits into this many cells.
 fn end_of(text: &str, cells: usize) -> &str {
-    let mut left = cells;
-    let fits = |&(_, character): &(usize, char)| {
-        let width = character.width().unwrap_or_default();
-        left.checked_sub(width).inspect(|rest| left = *rest).is_some()
-    };
-    let start = text.char_indices().rev().take_while(fits).last().map_or(text.len(), |(at, _)| at);
+    let fitting = text.char_indices().rev().take_while(fits_into(cells));
+    let start = fitting.last().map_or(text.len(), |(at, _)| at);
     &text[start..]
 }
 
 /// The longest beginning of a text that fits into this many cells.
 fn begin_of(text: &str, cells: usize) -> &str {
-    let mut left = cells;
-    let fits = |&(_, character): &(usize, char)| {
-        let width = character.width().unwrap_or_default();
-        left.checked_sub(width).inspect(|rest| left = *rest).is_some()
-    };
-    let end =
-        text.char_indices().take_while(fits).last().map_or(0, |(at, last)| at + last.len_utf8());
+    let fitting = text.char_indices().take_while(fits_into(cells));
+    let end = fitting.last().map_or(0, |(at, last)| at + last.len_utf8());
     &text[..end]
+}
+
+/// Returns a predicate that accepts one character after the other while they fit into `cells`.
+fn fits_into(cells: usize) -> impl FnMut(&(usize, char)) -> bool {
+    let mut remaining = cells;
+    move |&(_, character)| {
+        let width = character.width().unwrap_or_default();
+        remaining.checked_sub(width).inspect(|rest| remaining = *rest).is_some()
+    }
 }
 
 #[cfg(test)]
@@ -393,7 +402,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_what_is_typed_fits() {
+    fn the_end_and_the_beginning_of_a_text_fit() {
         for (text, cells, end) in [
             ("", 3, ""),
             ("abc", 3, "abc"),

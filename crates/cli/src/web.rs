@@ -10,7 +10,7 @@ use holdpoint_tools::web::Browsers;
 use crate::error::CliError;
 
 /// The hint on how to write a host.
-const HOSTS: &str = "a host is `example.com`, with its subdomains, or an address; a port limits it: `example.com:8080`, `[::1]:8080`";
+const HOST_HINT: &str = "a host is `example.com`, with its subdomains, or an address; a port limits it: `example.com:8080`, `[::1]:8080`";
 
 /// Prepares the browsers of all sessions. No browser process is started yet.
 ///
@@ -18,7 +18,7 @@ const HOSTS: &str = "a host is `example.com`, with its subdomains, or an address
 /// Fails if the configuration allows or denies an invalid host.
 pub(crate) fn browsers(config: &Config, folders: &Folders) -> Result<Browsers, CliError> {
     Browsers::new(config.web.clone(), folders.web())
-        .map_err(|error| CliError::usage(format!("[web]: {error}")).hint(HOSTS))
+        .map_err(|error| CliError::usage(format!("[web]: {error}")).hint(HOST_HINT))
 }
 
 /// Returns a function that makes the tools of a session.

@@ -85,7 +85,7 @@ impl QuestionRequest {
     fn check_complete(&self, answers: &[QuestionReply]) -> Result<(), AnswerError> {
         for question in &self.questions {
             let mut replies = answers.iter().filter(|reply| reply.id == question.id);
-            let what = match (replies.next(), replies.next()) {
+            let problem = match (replies.next(), replies.next()) {
                 (None, _) => "has no reply",
                 (Some(_), Some(_)) => "has two replies",
                 (Some(reply), None)
@@ -97,7 +97,7 @@ impl QuestionRequest {
             };
             return Err(AnswerError::Incomplete {
                 question: question.id.clone(),
-                problem: what.into(),
+                problem: problem.into(),
             });
         }
         let stray = answers

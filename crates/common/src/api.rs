@@ -29,8 +29,8 @@
 //! | `POST stop` | | none |
 //! | `GET openapi.json` | | the description of this API, OpenAPI 3.1 |
 //!
-//! `{what}` is a session's id, a unique prefix of it with at least 4 characters, or a name; `{id}`
-//! is an id. An error is an [`ErrorBody`] with the HTTP status that fits it.
+//! `{session}` is a session's id, a unique prefix of it with at least 4 characters, or a name;
+//! `{id}` is an id. An error is an [`ErrorBody`] with the HTTP status that fits it.
 
 mod error;
 mod verbs;

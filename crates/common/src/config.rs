@@ -135,7 +135,7 @@ pub enum ConfigError {
     /// The text is not TOML, or a value has the wrong type or is out of its range.
     #[error("{message}")]
     Invalid {
-        /// Description of the error and its place, over several lines.
+        /// Description of the error and its position, over several lines.
         message: String,
     },
     /// The configuration has an unknown key.
@@ -167,8 +167,8 @@ impl Config {
         let invalid = |error: toml::de::Error| ConfigError::Invalid {
             message: error.to_string().trim_end().to_owned(),
         };
-        let given = toml::Deserializer::parse(text).map_err(invalid)?;
-        let (config, unknown): (Self, _) = unknown::deserialize(given).map_err(invalid)?;
+        let document = toml::Deserializer::parse(text).map_err(invalid)?;
+        let (config, unknown): (Self, _) = unknown::deserialize(document).map_err(invalid)?;
         match unknown {
             Some(key) => Err(ConfigError::UnknownKey { nearest: nearest_key(&key), key }),
             None => config.check().map(|()| config),
@@ -179,7 +179,7 @@ impl Config {
     fn check(&self) -> Result<(), ConfigError> {
         self.limits.check()?;
         self.web.check().map_err(|message| ConfigError::Invalid { message })?;
-        let known = |table: &str, name: &str, key: &str| match PROVIDERS.contains(&name) {
+        let check_provider = |table: &str, name: &str, key: &str| match PROVIDERS.contains(&name) {
             true => Ok(()),
             false => {
                 let nearest = nearest(PROVIDERS, name).map(|near| key.replacen(name, near, 1));
@@ -191,19 +191,19 @@ impl Config {
             }
         };
         for name in self.providers.keys() {
-            known("providers", name, name)?;
+            check_provider("providers", name, name)?;
         }
         for (name, settings) in &self.models {
-            let wrong = |what: &str| ConfigError::Invalid {
-                message: format!("[models.\"{name}\"]: {what}"),
+            let invalid = |problem: &str| ConfigError::Invalid {
+                message: format!("[models.\"{name}\"]: {problem}"),
             };
             let Some((provider, _)) =
                 name.split_once('/').filter(|(_, model)| !model.trim().is_empty())
             else {
-                return Err(wrong("the key must be the full name of a model, PROVIDER/NAME"));
+                return Err(invalid("the key must be the full name of a model, PROVIDER/NAME"));
             };
-            known("models", provider, name)?;
-            settings.check().map_err(wrong)?;
+            check_provider("models", provider, name)?;
+            settings.check().map_err(invalid)?;
         }
         Ok(())
     }
@@ -251,9 +251,9 @@ fn nearest_key(key: &str) -> Option<String> {
 
 /// Returns the name most similar to `name`, or `None` if no name is similar enough.
 fn nearest<'a>(names: impl IntoIterator<Item = &'a str>, name: &str) -> Option<&'a str> {
-    let likeness = names.into_iter().map(|known| (strsim::jaro_winkler(known, name), known));
-    let like = likeness.filter(|(likeness, _)| *likeness > 0.7);
-    like.max_by(|left, right| left.0.total_cmp(&right.0)).map(|(_, known)| known)
+    let scored = names.into_iter().map(|known| (strsim::jaro_winkler(known, name), known));
+    let similar = scored.filter(|(score, _)| *score > 0.7);
+    similar.max_by(|left, right| left.0.total_cmp(&right.0)).map(|(_, known)| known)
 }
 
 /// The name of a model, as `PROVIDER/NAME`.

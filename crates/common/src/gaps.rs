@@ -38,13 +38,11 @@ impl Gaps {
         });
         self.0.insert(self.0.partition_point(|other| other.from < gap.from), gap);
         while self.0.len() > MAX_GAPS {
-            let behind = self.0.pop();
-            self.0
-                .iter_mut()
-                .last()
-                .into_iter()
-                .zip(behind)
-                .for_each(|(last, behind)| last.to = behind.to);
+            if let Some(removed) = self.0.pop()
+                && let Some(last) = self.0.last_mut()
+            {
+                last.to = removed.to;
+            }
         }
     }
 
@@ -72,8 +70,8 @@ impl fmt::Display for Gaps {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_one = matches!(self.0[..], [Gap { from, to }] if from == to);
         f.write_str(if is_one { "event " } else { "events " })?;
-        for (at, Gap { from, to }) in self.0.iter().take(MAX_SHOWN_GAPS).enumerate() {
-            f.write_str(if at == 0 { "" } else { ", " })?;
+        for (index, Gap { from, to }) in self.0.iter().take(MAX_SHOWN_GAPS).enumerate() {
+            f.write_str(if index == 0 { "" } else { ", " })?;
             if from == to { write!(f, "{from}")? } else { write!(f, "{from} to {to}")? }
         }
         if let more @ 1.. = self.0.len().saturating_sub(MAX_SHOWN_GAPS) {
@@ -87,8 +85,8 @@ impl fmt::Display for Gaps {
 mod tests {
     use super::*;
 
-    fn gaps(of: &[(u64, u64)]) -> Gaps {
-        of.iter().map(|&(from, to)| Gap { from, to }).collect()
+    fn gaps(ranges: &[(u64, u64)]) -> Gaps {
+        ranges.iter().map(|&(from, to)| Gap { from, to }).collect()
     }
 
     #[test]

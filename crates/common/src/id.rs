@@ -68,11 +68,11 @@ impl FromStr for AskId {
     type Err = IdError;
 
     fn from_str(text: &str) -> Result<Self, IdError> {
-        let wrong = || IdError::Ask { text: text.to_owned() };
-        let (session, seq) = text.rsplit_once('.').ok_or_else(wrong)?;
+        let invalid = || IdError::Ask { text: text.to_owned() };
+        let (session, seq) = text.rsplit_once('.').ok_or_else(invalid)?;
         Ok(Self {
-            session: session.parse().map_err(|_| wrong())?,
-            seq: seq.parse().map_err(|_| wrong())?,
+            session: session.parse().map_err(|_| invalid())?,
+            seq: seq.parse().map_err(|_| invalid())?,
         })
     }
 }
@@ -84,7 +84,7 @@ impl fmt::Display for AskId {
 }
 
 macro_rules! text_id {
-    ($name:ident, $pattern:literal, $what:literal) => {
+    ($name:ident, $pattern:literal, $description:literal) => {
         impl fmt::Debug for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 write!(f, "{self}")
@@ -109,7 +109,7 @@ macro_rules! text_id {
             }
 
             fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                json_schema!({ "type": "string", "description": $what, "pattern": $pattern })
+                json_schema!({ "type": "string", "description": $description, "pattern": $pattern })
             }
         }
     };

@@ -4,9 +4,9 @@
 /// the user has never seen in this form.
 #[must_use]
 pub fn describe(error: &serde_json::Error) -> String {
-    let place = format!(" at line {} column {}", error.line(), error.column());
+    let position = format!(" at line {} column {}", error.line(), error.column());
     let text = error.to_string();
-    text.strip_suffix(&place).map(str::to_owned).unwrap_or(text)
+    text.strip_suffix(&position).map(str::to_owned).unwrap_or(text)
 }
 
 #[cfg(test)]

@@ -41,22 +41,23 @@ impl AssistantMessage {
     /// any provider.
     #[must_use]
     pub fn has_text_or_calls(&self) -> bool {
-        let says = |block: &Block| block.kind == BlockKind::Text && !block.text.trim().is_empty();
-        !self.calls.is_empty() || self.blocks.iter().any(says)
+        let is_non_blank_text =
+            |block: &Block| block.kind == BlockKind::Text && !block.text.trim().is_empty();
+        !self.calls.is_empty() || self.blocks.iter().any(is_non_blank_text)
     }
 
     /// Iterates over the blocks and calls in the order in which the model wrote them.
     pub fn parts(&self) -> impl Iterator<Item = Part<'_>> {
         let mut blocks = self.blocks.iter().peekable();
         let mut calls = self.calls.iter();
-        let mut written = 0;
+        let mut calls_written = 0;
         std::iter::from_fn(move || {
-            if let Some(block) = blocks.next_if(|block| block.calls_before <= written) {
+            if let Some(block) = blocks.next_if(|block| block.calls_before <= calls_written) {
                 return Some(Part::Block(block));
             }
             match calls.next() {
                 Some(call) => {
-                    written += 1;
+                    calls_written += 1;
                     Some(Part::Call(call))
                 }
                 None => blocks.next().map(Part::Block),

@@ -96,20 +96,20 @@ impl ModelSettings {
     /// # Errors
     /// A description of the first contradiction.
     pub(crate) fn check(&self) -> Result<(), &'static str> {
-        let beyond = |tokens: Option<u64>| {
+        let fills_window = |tokens: Option<u64>| {
             self.window.zip(tokens).is_some_and(|(window, tokens)| tokens >= window)
         };
-        let prices = |price: &Price| {
-            [Some(price.input), price.cached, price.cache_written, Some(price.output)]
-        };
-        let prices = self.price.iter().flat_map(prices);
-        if beyond(self.max_output) {
+        if fills_window(self.max_output) {
             return Err("`max_output` must be less than `window`");
         }
-        if beyond(self.thinking) {
+        if fills_window(self.thinking) {
             return Err("`thinking` must be less than `window`");
         }
-        if !prices.flatten().all(|price| price.is_finite() && price >= 0.0) {
+        let prices_of = |price: &Price| {
+            [Some(price.input), price.cached, price.cache_written, Some(price.output)]
+        };
+        let mut prices = self.price.iter().flat_map(prices_of).flatten();
+        if !prices.all(|price| price.is_finite() && price >= 0.0) {
             return Err("a price must be a number of at least 0");
         }
         Ok(())
@@ -117,7 +117,7 @@ impl ModelSettings {
 }
 
 /// Default price of a token that is written to a cache, as a multiple of `input`.
-const CACHE_WRITTEN: f64 = 1.25;
+const CACHE_WRITTEN_FACTOR: f64 = 1.25;
 
 impl Price {
     /// Returns the cost of `usage`, in millionths of the currency.
@@ -128,7 +128,7 @@ impl Price {
         let cost = |tokens: u64, price: f64| tokens as f64 * price;
         let millionths = cost(usage.input - cached - written, self.input)
             + cost(cached, self.cached.unwrap_or(self.input))
-            + cost(written, self.cache_written.unwrap_or(self.input * CACHE_WRITTEN))
+            + cost(written, self.cache_written.unwrap_or(self.input * CACHE_WRITTEN_FACTOR))
             + cost(usage.output, self.output);
         millionths.round().max(0.0) as u64
     }

@@ -49,8 +49,8 @@ pub struct OpenSession {
 }
 
 impl OpenSession {
-    /// A session that works in this folder. By default, asks wait for the user, reading is allowed,
-    /// and everything else asks.
+    /// Creates a request for a session that works in this folder. By default, asks wait for the
+    /// user, reading inside the folder is allowed, and everything else asks.
     pub fn in_folder(workspace: impl Into<PathBuf>) -> Self {
         Self {
             workspace: workspace.into(),

@@ -52,18 +52,18 @@ impl HeadAndTail {
         }
         self.tail.push_str(text);
         if self.tail.len() > 2 * KEPT_TAIL {
-            self.trim();
+            self.trim_tail();
         }
     }
 
     /// Trims the tail to [`KEPT_TAIL`] bytes. Call it when the text is complete.
     #[must_use]
     pub fn finish(mut self) -> Self {
-        self.trim();
+        self.trim_tail();
         self
     }
 
-    fn trim(&mut self) {
+    fn trim_tail(&mut self) {
         if self.tail.len() > KEPT_TAIL {
             let cut = self.tail.ceil_char_boundary(self.tail.len() - KEPT_TAIL);
             self.dropped += cut as u64;

@@ -157,8 +157,12 @@ impl FromStr for Rule {
             None => (text.trim(), None),
             Some((tool, rest)) => (tool, Some(rest.strip_suffix(')').ok_or_else(error)?.trim())),
         };
-        let named = |character: char| character.is_ascii_alphanumeric() || character == '_';
-        if tool.is_empty() || !tool.chars().all(named) || pattern.is_some_and(str::is_empty) {
+        let is_name_character =
+            |character: char| character.is_ascii_alphanumeric() || character == '_';
+        if tool.is_empty()
+            || !tool.chars().all(is_name_character)
+            || pattern.is_some_and(str::is_empty)
+        {
             return Err(error());
         }
         Ok(Self { tool: tool.to_owned(), pattern: pattern.map(str::to_owned) })

@@ -140,8 +140,8 @@ impl RunProgress {
     /// Returns the working time up to `now`.
     #[must_use]
     pub fn worked(&self, now: Timestamp) -> Duration {
-        let open = self.working_since.map_or(Duration::ZERO, |since| now.since(since));
-        Duration::from_millis(self.worked_ms) + open
+        Duration::from_millis(self.worked_ms)
+            + self.working_since.map_or(Duration::ZERO, |since| now.since(since))
     }
 }
 
@@ -171,12 +171,11 @@ impl Run {
     #[must_use]
     pub fn new(settings: RunSettings) -> Self {
         let limits = settings.limits;
-        let (progress, failures) = Default::default();
         Self {
             settings: Arc::new(settings),
             limits,
-            progress,
-            failures,
+            progress: RunProgress::default(),
+            failures: 0,
             waits_until: None,
             cut: false,
         }
@@ -219,23 +218,25 @@ impl Run {
             })
     }
 
-    /// Grants the reached amount again, repeatedly if one request has used more than one grant.
+    /// Resets the count of failures. Raises a reached limit of iterations, tokens or time to the
+    /// lowest multiple of its initial value that exceeds the amount used.
     pub fn extend(&mut self, reached: RunLimit, now: Timestamp) {
-        let (iterated, worked) = (self.completed_iterations(), self.worked_ms(now));
+        let iterations = self.completed_iterations();
+        let worked_ms = self.worked_ms(now);
         let initial = self.settings.limits;
         self.failures = 0;
         let (limit, grant, used) = match reached {
             RunLimit::Iterations { .. } => {
-                (&mut self.limits.iterations, initial.iterations, iterated)
+                (&mut self.limits.iterations, initial.iterations, iterations)
             }
             RunLimit::Tokens { .. } => {
                 (&mut self.limits.tokens, initial.tokens, self.progress.tokens)
             }
-            RunLimit::Time { .. } => (&mut self.limits.time_ms, initial.time_ms, worked),
+            RunLimit::Time { .. } => (&mut self.limits.time_ms, initial.time_ms, worked_ms),
             RunLimit::Failures { .. } => return,
         };
         *limit =
-            grant.map(|again| again.saturating_mul(NonZeroU64::MIN.saturating_add(used / again)));
+            grant.map(|grant| grant.saturating_mul(NonZeroU64::MIN.saturating_add(used / grant)));
     }
 
     /// Number of completed iterations. An iteration that was cut is not complete.

@@ -42,7 +42,7 @@ pub fn check_name(name: &str) -> Result<(), NameError> {
     if name.chars().any(char::is_control) {
         return Err(NameError::Control);
     }
-    // A command that accepts both would take the name for an ask.
+    // Some commands accept the name of a session or the id of an ask, so the two must differ.
     if name.trim().parse::<AskId>().is_ok() {
         return Err(NameError::Id);
     }
@@ -187,7 +187,7 @@ impl Snapshot {
             + self.working_since.map_or(Duration::ZERO, |since| now.since(since))
     }
 
-    /// Whether the snapshots differ in nothing but the number of the last event.
+    /// Whether the snapshots are equal apart from the number of the last event.
     #[must_use]
     pub fn differs_in_number_only(&self, other: &Self) -> bool {
         // Parts that both snapshots share are not compared, so this is cheap while text streams.
@@ -200,9 +200,6 @@ impl Snapshot {
             since,
             worked_ms,
             working_since,
-            ..
-        } = self;
-        let Self {
             turn,
             step,
             asks,
@@ -214,9 +211,6 @@ impl Snapshot {
             run,
             tasks,
             notes,
-            ..
-        } = self;
-        let Self {
             usage,
             context,
             files_modified,
@@ -225,7 +219,6 @@ impl Snapshot {
             not_saved,
             gaps,
             is_debug_enabled,
-            ..
         } = self;
         *status == other.status
             && *since == other.since

@@ -87,12 +87,12 @@ impl Proxies {
     /// Reads the variables of an environment. A lower-case variable overrides the upper-case one,
     /// even if it is empty.
     pub fn from_env(env: impl Fn(&str) -> Option<String>) -> Self {
-        let set = |value: Option<String>| value.filter(|value| !value.trim().is_empty());
-        let read = |name: &str| set(env(name).or_else(|| env(&name.to_ascii_uppercase())));
+        let non_blank = |value: Option<String>| value.filter(|value| !value.trim().is_empty());
+        let read = |name: &str| non_blank(env(name).or_else(|| env(&name.to_ascii_uppercase())));
         // A web server passes the request header `Proxy` to a CGI program as HTTP_PROXY, so any
         // remote client may have set it.
         let is_cgi = env("REQUEST_METHOD").is_some();
-        let http = if is_cgi { set(env("http_proxy")) } else { read("http_proxy") };
+        let http = if is_cgi { non_blank(env("http_proxy")) } else { read("http_proxy") };
         Self { http, https: read("https_proxy"), all: read("all_proxy"), no: read("no_proxy") }
     }
 }
@@ -100,9 +100,9 @@ impl Proxies {
 /// Hides the addresses, because they may contain passwords.
 impl fmt::Debug for Proxies {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let set =
+        let set_count =
             [&self.http, &self.https, &self.all].iter().filter(|proxy| proxy.is_some()).count();
-        f.debug_struct("Proxies").field("set", &set).field("no", &self.no).finish()
+        f.debug_struct("Proxies").field("set", &set_count).field("no", &self.no).finish()
     }
 }
 
@@ -174,8 +174,8 @@ mod tests {
 
     #[test]
     fn m_e2_an_empty_certificate_variable_counts_as_none() {
-        let of = |value: &str| Certificates::from_env(|_| Some(value.to_owned()));
-        assert_eq!(of(""), Certificates::default());
-        assert_eq!(of("/a").dir.as_deref(), Some("/a"));
+        let certificates = |value: &str| Certificates::from_env(|_| Some(value.to_owned()));
+        assert_eq!(certificates(""), Certificates::default());
+        assert_eq!(certificates("/a").dir.as_deref(), Some("/a"));
     }
 }

@@ -49,7 +49,7 @@ pub enum TaskRequest {
     List,
 }
 
-fn none_left(to: TaskState) -> String {
+fn none_left_message(to: TaskState) -> String {
     match to {
         TaskState::Done | TaskState::Dropped => {
             format!("no task is started: give the id of the task to mark as {to}")
@@ -69,7 +69,7 @@ pub enum TaskError {
         task: TaskId,
     },
     /// The request names no task, and no task is in the right state.
-    #[error("{}", none_left(*to))]
+    #[error("{}", none_left_message(*to))]
     NoneLeft {
         /// State that the task was to get.
         to: TaskState,
@@ -125,8 +125,8 @@ impl Tasks {
             TaskFact::NoteTaken { note } => {
                 let notes = Arc::make_mut(&mut self.notes);
                 notes.push(note.clone());
-                let old = notes.len().saturating_sub(NOTES_KEPT);
-                notes.drain(..old);
+                let excess = notes.len().saturating_sub(NOTES_KEPT);
+                notes.drain(..excess);
             }
         }
     }
@@ -142,7 +142,7 @@ impl Tasks {
         iteration: Option<u32>,
     ) -> Result<Vec<TaskFact>, TaskError> {
         match request {
-            TaskRequest::Add { titles } => self.add(titles),
+            TaskRequest::Add { titles } => self.decide_add(titles),
             TaskRequest::Move { task, to } => {
                 let task = match task {
                     Some(id) => self
@@ -166,7 +166,7 @@ impl Tasks {
         }
     }
 
-    fn add(&self, titles: Vec<String>) -> Result<Vec<TaskFact>, TaskError> {
+    fn decide_add(&self, titles: Vec<String>) -> Result<Vec<TaskFact>, TaskError> {
         let count = self.tasks.len();
         if count + titles.len() > MAX_TASKS {
             return Err(TaskError::TooMany { count });
@@ -193,8 +193,8 @@ impl Tasks {
     /// Returns the task to work on: the first one being worked on, else the first one not started.
     #[must_use]
     pub fn next(&self) -> Option<&Task> {
-        let of = |state| self.tasks.iter().find(move |task| task.state == state);
-        of(TaskState::Doing).or_else(|| of(TaskState::Todo))
+        let first_in = |state| self.tasks.iter().find(move |task| task.state == state);
+        first_in(TaskState::Doing).or_else(|| first_in(TaskState::Todo))
     }
 
     /// Returns the numbers of tasks, by state.

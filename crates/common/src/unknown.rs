@@ -1,4 +1,4 @@
-//! Detection of unknown fields in given data, most likely misspelt ones.
+//! Detection of unknown fields in given data, because they are most likely misspelt.
 
 use serde::{Deserialize, Deserializer};
 

@@ -85,8 +85,8 @@ impl fmt::Display for HistoryLimit {
 }
 
 impl Usage {
-    /// Estimates the tokens of texts from their sizes in bytes: one token per 2.5 bytes. The worst
-    /// measured ratio is 2.54.
+    /// Estimates the tokens of texts from their sizes in bytes: one token per 2.5 bytes. The lowest
+    /// measured ratio is 2.54 bytes per token.
     #[must_use]
     pub fn estimate(input_bytes: u64, output_bytes: u64) -> Self {
         let tokens = |bytes: u64| bytes.saturating_mul(2).div_ceil(5);
@@ -107,7 +107,7 @@ impl Usage {
 
 impl AddAssign for Usage {
     fn add_assign(&mut self, other: Self) {
-        // Providers and imported logs may claim any number.
+        // Providers and imported logs may claim any number, so the sums saturate.
         let both = self.cost.zip(other.cost).map(|(left, right)| left.saturating_add(right));
         *self = Self {
             input: self.input.saturating_add(other.input),
@@ -126,12 +126,12 @@ mod tests {
     use crate::id::{ItemId, TurnId};
     use crate::turn::EndedProcesses;
 
-    /// Providers and imported logs may claim any number.
     #[test]
     fn counts_saturate() {
-        let most = Usage { input: u64::MAX, output: 1, cost: Some(u64::MAX), ..Usage::default() };
-        let mut sum = most;
-        sum += most;
+        let maximum =
+            Usage { input: u64::MAX, output: 1, cost: Some(u64::MAX), ..Usage::default() };
+        let mut sum = maximum;
+        sum += maximum;
         assert_eq!(
             (sum.input, sum.output, sum.cost, sum.total()),
             (u64::MAX, 2, Some(u64::MAX), u64::MAX)

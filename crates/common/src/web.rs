@@ -184,23 +184,21 @@ mod tests {
         assert!(!plain.pause && plain.headless, "the defaults");
         let paused = request(r#"{"action": "open_page", "url": "http://x/", "pause": true}"#);
         let visible = request(r#"{"action": "open_page", "url": "http://x/", "headless": false}"#);
-        let (with, lifted) = (
-            WebSettings::default(),
-            WebSettings { pause_headless: true, ..WebSettings::default() },
-        );
+        let default = WebSettings::default();
+        let pauses_headless = WebSettings { pause_headless: true, ..WebSettings::default() };
         assert_eq!(
-            [&plain, &paused, &visible].map(|request| request.is_visible(&with)),
+            [&plain, &paused, &visible].map(|request| request.is_visible(&default)),
             [false, true, true]
         );
         assert_eq!(
-            [&plain, &paused, &visible].map(|request| request.is_visible(&lifted)),
+            [&plain, &paused, &visible].map(|request| request.is_visible(&pauses_headless)),
             [false, false, true]
         );
     }
 
     #[test]
     fn an_invalid_setting_is_refused() {
-        for (text, what) in [
+        for (text, expected) in [
             ("[web]\nidle_minutes = 0", "idle_minutes"),
             ("[web]\nmax_text_bytes = 5", "max_text_bytes"),
             ("[web.search]\nurl = 'https://x/?q='", "{query}"),
@@ -208,7 +206,7 @@ mod tests {
             ("[web]\nchrome = 'x'", "chromium"),
         ] {
             let error = Config::parse(text).unwrap_err().to_string();
-            assert!(error.contains(what), "{error}");
+            assert!(error.contains(expected), "{error}");
         }
         Config::parse("[web.search]\nurl = 'http://localhost:8888/search?format=json&q={query}'")
             .unwrap();

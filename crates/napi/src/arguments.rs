@@ -17,16 +17,16 @@ pub(crate) fn read<T: DeserializeOwned>(name: &str, value: Value) -> Result<T, S
     match unknown::deserialize(JsonArgument(value)) {
         Ok((value, None)) => Ok(value),
         Ok((_, Some(path))) => {
-            // `?` marks the inside of an `Option`.
+            // In the path, `?` marks the inside of an `Option`.
             let steps =
                 path.split('.').filter(|step| *step != "?").map(|step| match step.parse() {
-                    Ok(item) => Step::Item(item),
+                    Ok(index) => Step::Item(index),
                     Err(_) => Step::Field(step.to_owned()),
                 });
-            Err(ArgumentError { path: steps.collect(), words: "is unknown".to_owned() }
+            Err(ArgumentError { path: steps.collect(), problem: "is unknown".to_owned() }
                 .message_for(name))
         }
-        Err(wrong) => Err(wrong.message_for(name)),
+        Err(error) => Err(error.message_for(name)),
     }
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct ArgumentError {
     /// Path of the wrong part, from the outermost name inwards.
     path: Vec<Step>,
     /// Description that follows the path.
-    words: String,
+    problem: String,
 }
 
 #[derive(Debug)]
@@ -49,8 +49,8 @@ enum Step {
 }
 
 impl ArgumentError {
-    fn new(words: String) -> Self {
-        Self { path: Vec::new(), words }
+    fn new(problem: String) -> Self {
+        Self { path: Vec::new(), problem }
     }
 
     /// Adds an outer step to the path.
@@ -65,16 +65,16 @@ impl ArgumentError {
         for step in self.path {
             match step {
                 Step::Field(field) => path = format!("{path}.{field}"),
-                Step::Item(item) => path = format!("{path}[{item}]"),
+                Step::Item(index) => path = format!("{path}[{index}]"),
             }
         }
-        format!("`{path}` {}", self.words)
+        format!("`{path}` {}", self.problem)
     }
 }
 
 impl Display for ArgumentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.words)
+        f.write_str(&self.problem)
     }
 }
 
@@ -176,7 +176,7 @@ fn expected_type(expected: &str) -> ExpectedType {
     }
 }
 
-/// Returns a value's type, as `typeof` would.
+/// Returns the name of a value's type, in JavaScript terms.
 fn type_name(unexpected: Unexpected<'_>) -> &'static str {
     match unexpected {
         Unexpected::Bool(_) => "boolean",
@@ -194,7 +194,7 @@ fn one_of(words: &[&str]) -> String {
     match &quoted[..] {
         [] => "left out".to_owned(),
         [one] => one.clone(),
-        [most @ .., last] => format!("one of {} and {last}", most.join(", ")),
+        [others @ .., last] => format!("one of {} and {last}", others.join(", ")),
     }
 }
 
@@ -230,7 +230,7 @@ impl<'de> Deserializer<'de> for JsonArgument {
             Value::String(text) => visitor.visit_string(text),
             Value::Array(items) => visitor.visit_seq(Items(items.into_iter().enumerate())),
             Value::Object(fields) => {
-                visitor.visit_map(Fields { fields: fields.into_iter(), next: None })
+                visitor.visit_map(Fields { fields: fields.into_iter(), current: None })
             }
         }
     }
@@ -287,16 +287,17 @@ impl<'de> SeqAccess<'de> for Items {
         &mut self,
         seed: T,
     ) -> Result<Option<T::Value>, ArgumentError> {
-        let Some((item, value)) = self.0.next() else { return Ok(None) };
+        let Some((index, value)) = self.0.next() else { return Ok(None) };
         seed.deserialize(JsonArgument(value))
             .map(Some)
-            .map_err(|wrong| wrong.within(Step::Item(item)))
+            .map_err(|error| error.within(Step::Item(index)))
     }
 }
 
 struct Fields {
     fields: <Map<String, Value> as IntoIterator>::IntoIter,
-    next: Option<(String, Value)>,
+    /// Field whose name has been read, and whose value has not.
+    current: Option<(String, Value)>,
 }
 
 impl<'de> MapAccess<'de> for Fields {
@@ -306,17 +307,18 @@ impl<'de> MapAccess<'de> for Fields {
         &mut self,
         seed: K,
     ) -> Result<Option<K::Value>, ArgumentError> {
-        self.next = self.fields.next();
+        self.current = self.fields.next();
         // The error for an unknown field adds its name itself.
-        self.next.as_ref().map(|(name, _)| seed.deserialize(StrDeserializer::new(name))).transpose()
+        let current = self.current.as_ref();
+        current.map(|(name, _)| seed.deserialize(StrDeserializer::new(name))).transpose()
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(
         &mut self,
         seed: V,
     ) -> Result<V::Value, ArgumentError> {
-        let (name, value) = self.next.take().unwrap_or_default();
-        seed.deserialize(JsonArgument(value)).map_err(|wrong| wrong.within(Step::Field(name)))
+        let (name, value) = self.current.take().unwrap_or_default();
+        seed.deserialize(JsonArgument(value)).map_err(|error| error.within(Step::Field(name)))
     }
 }
 

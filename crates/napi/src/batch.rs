@@ -77,14 +77,14 @@ impl BatchQueue {
     }
 
     pub(crate) fn push(&mut self, event: &Arc<Event>) -> Result<(), Failure> {
-        let shows = self.update_asks(event).map(|ask| (self.session.clone(), ask));
-        if shows.is_some() || self.batches.back().is_none_or(Batch::is_full) {
-            self.batches.push_back(Batch { shown_ask: shows, ..Batch::default() });
+        let shown_ask = self.update_asks(event).map(|ask| (self.session.clone(), ask));
+        if shown_ask.is_some() || self.batches.back().is_none_or(Batch::is_full) {
+            self.batches.push_back(Batch { shown_ask, ..Batch::default() });
         }
         if let Some(batch) = self.batches.back_mut() {
-            let before = batch.text.len();
+            let bytes_before = batch.text.len();
             batch.push(event)?;
-            self.bytes += batch.text.len() - before;
+            self.bytes += batch.text.len() - bytes_before;
         }
         Ok(())
     }

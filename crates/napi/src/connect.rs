@@ -65,7 +65,7 @@ pub fn connect<'env>(
             Some(socket) => vec![PathBuf::from(socket)],
             None => folders?.sockets()?,
         };
-        let socket = find(sockets).await?;
+        let socket = find_daemon(sockets).await?;
         Ok(Sessions::from_daemon(
             holdpoint_session::Sessions::remote(socket, &engine::this_client()),
             config,
@@ -77,12 +77,12 @@ pub fn connect<'env>(
 }
 
 /// Finds the first socket with a daemon of this API version.
-async fn find(sockets: Vec<PathBuf>) -> Result<PathBuf, Failure> {
-    let mut nobody = None;
+async fn find_daemon(sockets: Vec<PathBuf>) -> Result<PathBuf, Failure> {
+    let mut unreachable = None;
     for socket in sockets {
-        match status(&socket).await {
-            Ok(status) => return check(&status).map(|()| socket),
-            Err(error @ HttpError::Unreachable { .. }) => nobody = nobody.or(Some(error)),
+        match request_status(&socket).await {
+            Ok(status) => return check_version(&status).map(|()| socket),
+            Err(error @ HttpError::Unreachable { .. }) => unreachable = unreachable.or(Some(error)),
             Err(error) => {
                 return Err(Failure::new(
                     "disconnected",
@@ -91,11 +91,11 @@ async fn find(sockets: Vec<PathBuf>) -> Result<PathBuf, Failure> {
             }
         }
     }
-    let why = nobody.map(|error| error.to_string()).unwrap_or_default();
-    Err(SessionError::Unreachable { message: why }.into())
+    let message = unreachable.map(|error| error.to_string()).unwrap_or_default();
+    Err(SessionError::Unreachable { message }.into())
 }
 
-async fn status(socket: &Path) -> Result<DaemonStatus, HttpError> {
+async fn request_status(socket: &Path) -> Result<DaemonStatus, HttpError> {
     let status = http::request(socket, Method::GET, "/v1/status", &[], None)
         .await?
         .whole(MAX_STATUS_BYTES)
@@ -104,7 +104,7 @@ async fn status(socket: &Path) -> Result<DaemonStatus, HttpError> {
     Ok(serde_json::from_slice(&status).unwrap_or_default())
 }
 
-fn check(status: &DaemonStatus) -> Result<(), Failure> {
+fn check_version(status: &DaemonStatus) -> Result<(), Failure> {
     if status.api == API_VERSION {
         return Ok(());
     }

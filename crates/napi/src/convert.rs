@@ -1,8 +1,8 @@
 //! Conversion of values and promises between Rust and JavaScript.
 //!
-//! Structured values cross as JSON text, which is written on another thread and parsed by the
-//! JavaScript engine. For both sides that is several times faster than setting one property after
-//! the other. No panic crosses.
+//! Structured values cross as JSON text. For both sides this is several times faster than setting
+//! one property after the other. The text of a promise's result is written on another thread. No
+//! panic crosses.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -100,8 +100,8 @@ pub(crate) fn read_argument<T: DeserializeOwned>(
     let value = value.map_err(|error| {
         // JavaScript writes valid JSON apart from these two cases.
         let is_deep = json::describe(&error).starts_with("recursion limit");
-        let words = if is_deep { "is nested too deeply" } else { "has text that is not Unicode" };
-        Failure::argument(format!("`{name}` {words}"))
+        let problem = if is_deep { "is nested too deeply" } else { "has text that is not Unicode" };
+        Failure::argument(format!("`{name}` {problem}"))
     })?;
     read_value(name, value)
 }

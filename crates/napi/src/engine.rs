@@ -129,8 +129,8 @@ pub(crate) fn parse_config(text: &str) -> Result<Config, Failure> {
 /// it was not used before.
 pub(crate) fn sessions() -> Result<(Sessions, Arc<Config>), Failure> {
     let mut process = process();
-    let Process { supervisor, setup, engine, is_ending: ends, .. } = &mut *process;
-    if *ends {
+    let Process { supervisor, setup, engine, is_ending, .. } = &mut *process;
+    if *is_ending {
         return Err(Failure::new("stopped", "the process is ending"));
     }
     let setup = match setup {

@@ -10,7 +10,7 @@ use napi::{Env, JsValue};
 
 use crate::globals::parse_json;
 
-/// Hint for errors without a daemon.
+/// Hint for the error that no daemon can be reached.
 pub(crate) const NO_DAEMON_HINT: &str =
     "start one with `holdpoint daemon start`; add `--state-dir` for another state folder";
 
@@ -40,11 +40,11 @@ impl Failure {
 
     /// Creates the error for a panic, which is a bug in Holdpoint and ends only the current call.
     pub(crate) fn panicked(payload: &(dyn Any + Send)) -> Self {
-        let words = payload.downcast_ref::<&str>().copied();
-        let words = words
+        let message = payload.downcast_ref::<&str>().copied();
+        let message = message
             .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
             .unwrap_or("no message");
-        Self::new("panicked", format!("bug in holdpoint: {words}"))
+        Self::new("panicked", format!("bug in holdpoint: {message}"))
     }
 
     pub(crate) fn hint(self, hint: impl Display) -> Self {

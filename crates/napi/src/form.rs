@@ -97,13 +97,13 @@ impl AskForm {
     /// Number of the current question, counted from 1; 0 for a pause.
     #[napi(getter, catch_unwind, ts_return_type = "number")]
     pub fn question_number(&self) -> u32 {
-        self.form.question().map_or(0, |(_, number, _)| count(number))
+        self.form.question().map_or(0, |(_, number, _)| to_u32(number))
     }
 
     /// Number of questions; 0 for a pause.
     #[napi(getter, catch_unwind, ts_return_type = "number")]
     pub fn question_count(&self) -> u32 {
-        self.form.question().map_or(0, |(.., questions)| count(questions))
+        self.form.question().map_or(0, |(.., questions)| to_u32(questions))
     }
 
     /// Meaning of the keys: `choice` if each key is a choice, `words` if the keys type the reply to
@@ -127,8 +127,8 @@ impl AskForm {
     /// Position of the cursor in `text`, in UTF-16 code units.
     #[napi(getter, catch_unwind, ts_return_type = "number")]
     pub fn cursor(&self) -> u32 {
-        let words = self.form.line();
-        count(words.text()[..words.cursor()].encode_utf16().count())
+        let line = self.form.line();
+        to_u32(line.text()[..line.cursor()].encode_utf16().count())
     }
 
     /// Earlier reply to the current question, if the user has returned to it. A skipped question
@@ -221,13 +221,14 @@ fn single(text: &str) -> Option<char> {
     characters.next().filter(|_| characters.next().is_none())
 }
 
-/// The moment at which the JavaScript clock would have been 0. Only differences of times matter.
+/// The instant that counts as time 0 of the JavaScript clock. Any instant will do, because only
+/// differences of times matter.
 struct Clock(Instant);
 
 impl Clock {
     fn instant(&self, milliseconds: f64) -> Result<Instant, Failure> {
-        let since = Duration::try_from_secs_f64(milliseconds / 1_000.0).ok();
-        let instant = since.and_then(|since| self.0.checked_add(since));
+        let elapsed = Duration::try_from_secs_f64(milliseconds / 1_000.0).ok();
+        let instant = elapsed.and_then(|elapsed| self.0.checked_add(elapsed));
         instant.ok_or_else(|| {
             Failure::argument(format!("`at` must be a time in milliseconds, got {milliseconds}"))
         })
@@ -249,6 +250,6 @@ fn pressed_json(pressed: &form::Pressed) -> Result<String, Failure> {
 }
 
 /// Converts a count for JavaScript. Texts and lists of questions are far shorter than the maximum.
-fn count(count: usize) -> u32 {
+fn to_u32(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }

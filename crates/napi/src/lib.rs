@@ -10,7 +10,7 @@
 //! | `form` | the form of an ask, and the filter for the keys after it |
 //! | `stream`, `batch` | delivery of events to a callback, in order and in batches, at its pace |
 //! | `log` | delivery of log records to a callback, through a bounded queue |
-//! | `convert` | conversion of values and promises to and from JavaScript |
+//! | `convert`, `globals` | conversion of values and promises to and from JavaScript |
 //! | `arguments` | arguments as Rust types, with errors in JavaScript terms |
 //! | `failure` | JavaScript errors with a `code` |
 //! | `panics`, `probe` | panics and a tool that pauses, for the tests (feature `test-support`) |

@@ -40,7 +40,7 @@ impl Panics {
         run_sync(env, || panic!("at once"))
     }
 
-    /// Panics at once, behind the guard of every function alone.
+    /// Panics at once, guarded only by the `catch_unwind` that every function has.
     #[napi(catch_unwind)]
     pub fn unguarded(&self) {
         panic!("unguarded")

@@ -16,7 +16,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use holdpoint_common::{Config, SessionId};
-use holdpoint_session::{SessionHandle, Sessions as Reached};
+use holdpoint_session::{SessionHandle, Sessions as EngineSessions};
 use napi::Env;
 use napi_derive::napi;
 
@@ -48,7 +48,7 @@ enum Backend {
     #[default]
     Local,
     /// The engine of a daemon.
-    Daemon { sessions: Reached, config: Arc<Config>, watched: SessionWatcher },
+    Daemon { sessions: EngineSessions, config: Arc<Config>, watched: SessionWatcher },
 }
 
 #[napi]
@@ -59,7 +59,7 @@ impl Sessions {
         Self(CatchDrop(Arc::default()))
     }
 
-    pub(crate) fn from_daemon(sessions: Reached, config: Config) -> Self {
+    pub(crate) fn from_daemon(sessions: EngineSessions, config: Config) -> Self {
         let backend = Backend::Daemon {
             sessions,
             config: Arc::new(config),
@@ -87,18 +87,18 @@ impl Sessions {
     /// current environment.
     fn session(
         &self,
-        what: String,
+        given: String,
     ) -> impl Future<Output = Result<SessionHandle, Failure>> + Send + use<> {
-        let place = self.client();
+        let client = self.client();
         // A known session needs no environment.
-        let found = place.known.get(&what).map_err(|_| Environment::or_current(None));
+        let found = client.known.get(&given).map_err(|_| Environment::or_current(None));
         async move {
             match found {
                 Ok(session) => {
-                    place.watch();
+                    client.watch();
                     Ok(session)
                 }
-                Err(environment) => place.find(&what, environment).await,
+                Err(environment) => client.find(&given, environment).await,
             }
         }
     }
@@ -106,7 +106,7 @@ impl Sessions {
     /// Runs `act` on a session and refreshes the session's snapshot afterwards.
     fn act<T, Acting, Act>(
         &self,
-        what: String,
+        given: String,
         act: Act,
     ) -> impl Future<Output = Result<T, Failure>> + Send + use<T, Acting, Act>
     where
@@ -114,7 +114,7 @@ impl Sessions {
         Acting: Future<Output = Result<T, Failure>> + Send,
         Act: FnOnce(SessionHandle) -> Acting + Send,
     {
-        let session = self.session(what);
+        let session = self.session(given);
         async move {
             let session = session.await?;
             let done = act(session.clone()).await?;
@@ -126,7 +126,7 @@ impl Sessions {
 
 impl NodeClient {
     /// Returns the sessions, and the configuration for those that are opened here.
-    pub(crate) fn sessions(&self) -> Result<(Reached, Arc<Config>), Failure> {
+    pub(crate) fn sessions(&self) -> Result<(EngineSessions, Arc<Config>), Failure> {
         match &self.backend {
             Backend::Local => engine::sessions(),
             Backend::Daemon { sessions, config, .. } => Ok((sessions.clone(), Arc::clone(config))),
@@ -134,7 +134,10 @@ impl NodeClient {
     }
 
     /// Like [`NodeClient::sessions`], with this environment for sessions that are opened.
-    fn sessions_with(&self, environment: Environment) -> Result<(Reached, Arc<Config>), Failure> {
+    fn sessions_with(
+        &self,
+        environment: Environment,
+    ) -> Result<(EngineSessions, Arc<Config>), Failure> {
         let (sessions, config) = self.sessions()?;
         Ok((sessions.with_supplies(environment.supplies(&config)), config))
     }
@@ -147,17 +150,17 @@ impl NodeClient {
     /// Finds a session at its engine. A saved session is opened.
     async fn find(
         self: &Arc<Self>,
-        what: &str,
+        given: &str,
         environment: Environment,
     ) -> Result<SessionHandle, Failure> {
-        Ok(self.remember(self.sessions_with(environment)?.0.get(what).await?))
+        Ok(self.remember(self.sessions_with(environment)?.0.get(given).await?))
     }
 
     /// Returns the id of a session. A saved session stays saved.
-    async fn id(&self, what: &str) -> Result<SessionId, Failure> {
-        match self.known.get(what) {
+    async fn id(&self, given: &str) -> Result<SessionId, Failure> {
+        match self.known.get(given) {
             Ok(session) => Ok(session.id().clone()),
-            Err(_) => Ok(self.sessions()?.0.look(what).await?.settings.id.clone()),
+            Err(_) => Ok(self.sessions()?.0.look(given).await?.settings.id.clone()),
         }
     }
 

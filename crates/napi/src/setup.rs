@@ -52,8 +52,10 @@ impl Setup {
         let Self { config, browsers, own_folders, saved } = self;
         // Providers come from the supplies of each session.
         let engine = Engine::builder(Catalog::new(config, |_| None)).limits(config.limits.clone());
-        let engine =
-            engine.own_folders(own_folders).supervisor(supervisor).tools(tools(browsers.clone()));
+        let engine = engine
+            .own_folders(own_folders)
+            .supervisor(supervisor)
+            .tools(toolbox_maker(browsers.clone()));
         let engine = match saved {
             Some(SavedSessions { store, .. }) => engine.store(store.clone()),
             None => engine,
@@ -63,7 +65,7 @@ impl Setup {
 }
 
 /// Returns the function that creates the tools of a session.
-fn tools(browsers: Option<Browsers>) -> impl Fn(&SessionSettings) -> Toolbox + Send + Sync {
+fn toolbox_maker(browsers: Option<Browsers>) -> impl Fn(&SessionSettings) -> Toolbox + Send + Sync {
     move |session| {
         let tools = builtin_tools();
         #[cfg(feature = "test-support")]
@@ -81,8 +83,8 @@ impl SavedSessions {
         let data = folders.data().display();
         let lock = SessionsLock::take(folders).map_err(|error| match error {
             LockError::Held { pid } => {
-                let whose = pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
-                Failure::new("start", format!("another process is using the sessions in {data}{whose}"))
+                let holder = pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
+                Failure::new("start", format!("another process is using the sessions in {data}{holder}"))
                     .hint("if it is the daemon, use connect({ stateDir }); otherwise end it, or pass another stateDir")
             }
             LockError::Failed(error) => error.into(),

@@ -112,8 +112,9 @@ pub(crate) struct Stream {
     last_taken: u64,
     /// Whether events from before the attach are still to come.
     has_past: bool,
-    /// Number up to which the past has been taken, once all of it has. There may be no event with
-    /// this number.
+    /// Number up to which the past is complete: at first the number after which the stream starts,
+    /// and the snapshot's number once all past events were taken. There may be no event with this
+    /// number.
     past_end: u64,
     /// Number up to which all events were delivered.
     delivered: watch::Sender<u64>,
@@ -148,13 +149,14 @@ impl Stream {
         }
     }
 
-    /// Starts the stream when the sender of `begins` is dropped. `ended` is called after the last
-    /// delivery. A loop may itself wait for `ended`, so its end is sent without waiting.
+    /// Starts the stream when the sender of `begins` is dropped. `on_end` is called after the last
+    /// delivery. A loop's code may itself wait for `on_end`, so the end is sent to a loop without
+    /// waiting until it is taken.
     pub(crate) fn start(
         mut self,
         begins: oneshot::Receiver<()>,
         is_loop: bool,
-        ended: impl FnOnce() + Send + 'static,
+        on_end: impl FnOnce() + Send + 'static,
     ) -> Attached {
         let (stop, stopped) = oneshot::channel();
         let delivered = self.delivered.subscribe();
@@ -169,16 +171,16 @@ impl Stream {
             let Self { attachment, deliver, delivered, .. } = self;
             attachment.detach().await;
             if let Some(reason) = reason {
-                let taken =
+                let delivery =
                     deliver(Delivery::End(StreamEnd { reason, after: *delivered.borrow() }));
                 if is_loop {
-                    tokio::spawn(taken);
+                    tokio::spawn(delivery);
                 } else {
                     // If the JavaScript thread is gone, the end need not be taken.
-                    let _ = taken.await;
+                    let _ = delivery.await;
                 }
             }
-            ended();
+            on_end();
         });
         Attached { is_loop, stop, task, delivered }
     }
@@ -206,9 +208,9 @@ impl Stream {
                 match self.waiting.pop() {
                     Some(batch) => {
                         let last = batch.last;
-                        let taken = (self.deliver)(Delivery::Events(batch));
+                        let delivery = (self.deliver)(Delivery::Events(batch));
                         in_flight =
-                            Some(taken.map(move |taken| taken.map(|()| last)).boxed()).into();
+                            Some(delivery.map(move |result| result.map(|()| last)).boxed()).into();
                         is_in_flight = true;
                     }
                     None => {
@@ -224,13 +226,13 @@ impl Stream {
                 biased;
                 () = &mut stopped => {
                     // A loop takes the batch when it continues, which may depend on this detach.
-                    if is_in_flight && !is_loop && let Some(crossed) = in_flight.await {
-                        self.mark_delivered(crossed?);
+                    if is_in_flight && !is_loop && let Some(delivered) = in_flight.await {
+                        self.mark_delivered(delivered?);
                     }
                     return Ok(Reason::Detached);
                 }
-                Some(crossed) = &mut in_flight, if is_in_flight => {
-                    self.mark_delivered(crossed?);
+                Some(delivered) = &mut in_flight, if is_in_flight => {
+                    self.mark_delivered(delivered?);
                     is_in_flight = false;
                 }
                 count = take(&mut self.attachment, self.has_past, &mut events), if can_take => {
@@ -309,8 +311,7 @@ impl Stream {
     }
 }
 
-/// Takes past events while there are any, and new events afterwards. Returns their number; 0 if no
-/// more come.
+/// Takes past events if `has_past`, and new events otherwise. Returns how many; 0 if no more come.
 async fn take(attachment: &mut Attachment, has_past: bool, events: &mut Vec<Arc<Event>>) -> usize {
     match has_past {
         true => attachment.next_past(events, MAX_READ_EVENTS).await,

@@ -37,7 +37,7 @@ use crate::store::{NUMBER_BLOCK, Numbers, SessionLog, StoreError};
 use ask::ToolAsks;
 use draft::Draft;
 use gate::Gates;
-use outbox::{Action, Outbox, Parcel, RETRY};
+use outbox::{Action, Outbox, Parcel, RETRY_DELAY};
 use ring::Ring;
 use runner::Runner;
 use turn_end::TurnEndWaiters;
@@ -79,7 +79,7 @@ pub(crate) struct SessionActor {
     gates: Gates,
     asks: ToolAsks,
     ends: TurnEndWaiters,
-    /// The end of the previous actor, if there was one. Taken when this one starts.
+    /// Information about the previous actor, if there was one. Taken when this actor starts.
     restored: Option<Restored>,
     env: Arc<SessionEnv>,
     /// Cloned into every runner, so that the manager can wait until all of them have ended.
@@ -111,8 +111,8 @@ pub(crate) struct Restored {
 }
 
 impl SessionActor {
-    pub(crate) fn new(parts: ActorArgs) -> Self {
-        let ActorArgs { state, numbers, log, shown, env, restored, alive, closes } = parts;
+    pub(crate) fn new(args: ActorArgs) -> Self {
+        let ActorArgs { state, numbers, log, shown, env, restored, alive, closes } = args;
         Self {
             first_item: restored.as_ref().map_or(ItemId(1), |restored| restored.first_item),
             outbox: Outbox::after(state.last()),
@@ -146,9 +146,9 @@ impl SessionActor {
     ) -> Result<I::Reply, Refused> {
         let moment = self.env.moment(self.numbers.next());
         let decision = decide(&self.state, moment, input)?;
-        let settled = !decision.facts.is_empty();
+        let has_changed = !decision.facts.is_empty();
         self.apply_decision(decision.facts, decision.effects, Vec::new(), ctx);
-        if settled {
+        if has_changed {
             self.ask_gates_again(ctx);
         }
         Ok(decision.reply)
@@ -179,8 +179,13 @@ impl SessionActor {
                 self.keep_output(result);
             }
             let (turn, step) = self.state.turn_and_step(&fact);
-            let event =
-                Arc::new(Event { seq: self.number(ctx), at, turn, step, body: Body::Fact(fact) });
+            let event = Arc::new(Event {
+                seq: self.take_number(ctx),
+                at,
+                turn,
+                step,
+                body: Body::Fact(fact),
+            });
             self.state.apply(&event);
             match event.fact() {
                 Some(Fact::Turn(TurnFact::AssistantMessage(_))) => self.end_draft(ctx),
@@ -209,9 +214,10 @@ impl SessionActor {
         if self.state.status() != self.published_status {
             self.published_status = self.state.status();
             tracing::debug!(status = %self.published_status, "status");
-            let (turn, step) = (self.state.turn().map(|turn| turn.id), None);
+            let turn = self.state.turn().map(|turn| turn.id);
             let body = Body::Delta(Delta::Status { status: self.published_status });
-            events.push(Arc::new(Event { seq: self.number(ctx), at, turn, step, body }));
+            let seq = self.take_number(ctx);
+            events.push(Arc::new(Event { seq, at, turn, step: None, body }));
         }
         let snapshot = (!numbered.is_empty()).then(|| {
             let seq = events.last().map_or(0, |event| event.seq);
@@ -222,8 +228,8 @@ impl SessionActor {
         }
     }
 
-    /// Adds the output to the result of a call that was ended on behalf of its runner: the text in
-    /// the ring and in the outbox.
+    /// Adds the output to the result of a call that was ended by the session, not by its runner. The
+    /// output is the text in the ring and in the outbox.
     fn keep_output(&self, result: &mut ToolResult) {
         if result.status != ToolStatus::Interrupted || !result.output.is_empty() {
             return;
@@ -239,11 +245,11 @@ impl SessionActor {
 
     /// Numbers a delta of the open turn and publishes it, behind the parcels in the outbox.
     fn publish_delta(&mut self, delta: Delta, ctx: &mut Context<Self>) {
-        let turn = self.state.turn();
-        let (turn, step) =
-            (turn.map(|turn| turn.id), turn.map(|turn| turn.step).filter(|step| *step > 0));
+        let open = self.state.turn();
+        let turn = open.map(|open| open.id);
+        let step = open.map(|open| open.step).filter(|step| *step > 0);
         let event = Arc::new(Event {
-            seq: self.number(ctx),
+            seq: self.take_number(ctx),
             at: now(),
             turn,
             step,
@@ -259,7 +265,7 @@ impl SessionActor {
 
     /// Returns the next number. More are reserved long before the last one is used, and a failed
     /// reservation is retried.
-    fn number(&mut self, ctx: &mut Context<Self>) -> u64 {
+    fn take_number(&mut self, ctx: &mut Context<Self>) -> u64 {
         let next = self.numbers.take();
         if self.numbers.run_low() && !self.reserving {
             self.reserving = true;
@@ -286,7 +292,7 @@ impl SessionActor {
             }
             Err(error) => {
                 tracing::error!(%error, "event numbers could not be reserved");
-                ctx.run_later(RETRY, |actor, _| actor.reserving = false);
+                ctx.run_later(RETRY_DELAY, |actor, _| actor.reserving = false);
             }
         }
     }
@@ -311,7 +317,7 @@ impl SessionActor {
 
     /// Records the field `debug` in the session's span. Everything the session does, on any thread,
     /// is logged inside this span, and the program's subscriber decides which lines to write.
-    fn log_debug(&self, enabled: bool) {
+    fn record_debug(&self, enabled: bool) {
         tracing::Span::current().record("debug", enabled);
     }
 
@@ -327,7 +333,7 @@ impl Actor for SessionActor {
     fn started(&mut self, ctx: &mut Self::Context) {
         self.env.workspace.files().recall(self.state.files_seen().cloned());
         if self.state.is_debug_enabled() {
-            self.log_debug(true);
+            self.record_debug(true);
         }
         let seq = self.numbers.used();
         self.publish_snapshot(self.state.snapshot(seq, 0, self.env.not_saved.clone()));

@@ -58,27 +58,27 @@ impl Attachment {
     /// returns.
     pub async fn next(&mut self) -> Option<Arc<Event>> {
         let event = with_backend!(AnyEvents, &mut self.stream, stream => stream.next().await?);
-        self.note(&event);
+        self.update_asks(&event);
         Some(event)
     }
 
-    /// Moves available events into `batch`, at most `most`, and waits for the first. Returns how
-    /// many; 0 when the stream has ended.
-    pub async fn next_batch(&mut self, batch: &mut Vec<Arc<Event>>, most: usize) -> usize {
-        let from = batch.len();
-        with_backend!(AnyEvents, &mut self.stream, stream => stream.next_batch(batch, most).await);
-        for event in batch.iter().skip(from) {
-            self.note(event);
+    /// Moves available events into `batch`, at most `max`, and waits for the first. Returns their
+    /// number; 0 when the stream has ended.
+    pub async fn next_batch(&mut self, batch: &mut Vec<Arc<Event>>, max: usize) -> usize {
+        let start = batch.len();
+        with_backend!(AnyEvents, &mut self.stream, stream => stream.next_batch(batch, max).await);
+        for event in batch.iter().skip(start) {
+            self.update_asks(event);
         }
-        batch.len() - from
+        batch.len() - start
     }
 
-    /// As [`next_batch`](Self::next_batch), but only for events from before the attach. Also
-    /// returns 0 when all of those were delivered.
-    pub async fn next_past(&mut self, batch: &mut Vec<Arc<Event>>, most: usize) -> usize {
+    /// Like [`next_batch`](Self::next_batch), but only for events from before the attach. Also
+    /// returns 0 when all of these were delivered.
+    pub async fn next_past(&mut self, batch: &mut Vec<Arc<Event>>, max: usize) -> usize {
         let has_past =
             with_backend!(AnyEvents, &mut self.stream, stream => stream.has_past().await);
-        if has_past { self.next_batch(batch, most).await } else { 0 }
+        if has_past { self.next_batch(batch, max).await } else { 0 }
     }
 
     /// The reason why the stream has ended.
@@ -103,7 +103,8 @@ impl Attachment {
     /// Answers the ask that this client shows, never one that it has not seen yet.
     ///
     /// # Errors
-    /// As [`SessionHandle::answer`]; [`AnswerError::NothingShown`] if no ask is shown.
+    /// [`AnswerError::NothingShown`] if no ask is shown, and the errors of
+    /// [`SessionHandle::answer`].
     pub async fn answer(&self, answer: Answer) -> Result<Answered, SessionError> {
         let shown = self.shown().ok_or(AnswerError::NothingShown)?;
         self.session.answer(&shown.id.clone(), answer).await
@@ -114,8 +115,8 @@ impl Attachment {
         with_backend!(AnyEvents, self.stream, stream => stream.detach().await);
     }
 
-    /// Updates the open asks with an event. The snapshot has those up to its own number.
-    fn note(&mut self, event: &Event) {
+    /// Updates the open asks with an event. The snapshot includes the events up to its own number.
+    fn update_asks(&mut self, event: &Event) {
         if event.seq <= self.snapshot().seq {
             return;
         }

@@ -34,13 +34,14 @@ pub(crate) trait Backend: Sized + Clone + Send + Sync {
         &self,
         open: OpenSession,
     ) -> impl Future<Output = Result<Self::Session, SessionError>> + Send;
-    fn get(&self, what: &str) -> impl Future<Output = Result<Self::Session, SessionError>> + Send;
+    fn get(&self, given: &str) -> impl Future<Output = Result<Self::Session, SessionError>> + Send;
     fn reach(
         &self,
         id: &SessionId,
     ) -> impl Future<Output = Result<Self::Session, SessionError>> + Send;
-    fn look(&self, what: &str) -> impl Future<Output = Result<Arc<Snapshot>, SessionError>> + Send;
-    fn delete(&self, what: &str) -> impl Future<Output = Result<(), SessionError>> + Send;
+    fn look(&self, given: &str)
+    -> impl Future<Output = Result<Arc<Snapshot>, SessionError>> + Send;
+    fn delete(&self, given: &str) -> impl Future<Output = Result<(), SessionError>> + Send;
 
     /// Carries out a verb on the session with this id, without opening it.
     fn act<V: SessionVerb>(
@@ -65,7 +66,7 @@ pub(crate) trait Backend: Sized + Clone + Send + Sync {
 
     fn export(
         &self,
-        what: &str,
+        given: &str,
         out: &mut (dyn Write + Send),
     ) -> impl Future<Output = Result<(), ExportError>> + Send;
     fn import(
@@ -121,7 +122,7 @@ pub(crate) trait EventsBackend: Send {
     fn next_batch(
         &mut self,
         batch: &mut Vec<Arc<Event>>,
-        most: usize,
+        max: usize,
     ) -> impl Future<Output = ()> + Send;
     fn end(&self) -> ClientEnd;
     fn detach(self) -> impl Future<Output = ()> + Send;
@@ -154,6 +155,6 @@ pub(crate) use with_backend;
 pub(crate) enum WhenUnloaded {
     /// Use opens the session again, with the client's supplies.
     Open,
-    /// The session stays unloaded, because its client chooses the supplies first.
+    /// Use fails and the session stays unloaded, so that its client can first choose the supplies.
     Fail,
 }

@@ -48,12 +48,12 @@ impl OpenItems {
                 finished(fact).rev().filter(|(item, ..)| !pieces.contains(item))
             {
                 // Without a free number, no piece of the item is missing.
-                let Some(gap) = free.last_mut() else { continue };
-                gap.end -= 1;
+                let Some(range) = free.last_mut() else { continue };
+                range.end -= 1;
                 let body = Body::Delta(Delta::ItemSoFar { item, kind, so_far });
                 let Event { at, turn, step, .. } = **event;
-                whole.push(Arc::new(Event { seq: gap.end, at, turn, step, body }));
-                free.pop_if(|gap| gap.is_empty());
+                whole.push(Arc::new(Event { seq: range.end, at, turn, step, body }));
+                free.pop_if(|range| range.is_empty());
             }
             self.over = fact.started_turn().is_some()
                 || matches!(

@@ -22,9 +22,9 @@ use crate::store::{Memory, SessionStore};
 
 /// The number of threads that run session actors.
 const SESSION_THREADS: usize = 2;
-/// The number of threads that run turns and model streams. One parses half a million pieces a
-/// second, and a stream costs half as much CPU again if its connection and its runner wake each
-/// other across threads.
+/// The number of threads that run turns and model streams. One thread parses half a million pieces
+/// a second, and a stream costs 50% more CPU time if its connection and its runner wake each other
+/// across threads.
 const MODEL_THREADS: usize = 1;
 
 /// The system prompt of every model, unless the embedder sets another.

@@ -20,7 +20,7 @@ pub(crate) use private::{check, check_above};
 
 /// The maximum length of a socket's path in bytes: the size in `sockaddr_un`, without the closing
 /// zero.
-const SOCKET_PATH: usize = if cfg!(target_os = "macos") { 103 } else { 107 };
+const MAX_SOCKET_PATH_BYTES: usize = if cfg!(target_os = "macos") { 103 } else { 107 };
 
 /// The locations of the user's files. Creating the value creates no files.
 #[derive(Debug, Clone)]
@@ -28,7 +28,8 @@ pub struct Folders {
     config: PathBuf,
     data: PathBuf,
     runtime: PathBuf,
-    /// The folder of the second socket: with the data, if the first socket is elsewhere.
+    /// The folder of the second socket, in the data folder. `None` if the first socket is there, or
+    /// the user has set a state folder.
     second: Option<PathBuf>,
     /// The folder that contains all the others, if the user has set one.
     state_dir: Option<PathBuf>,
@@ -92,15 +93,15 @@ impl Folders {
             let [config, data, runtime] = ["config", "data", "run"].map(|name| dir.join(name));
             return Ok(Self { config, data, runtime, second: None, state_dir: Some(dir) });
         }
-        let user = Xdg::new().map_err(|_| FoldersError::NoHome)?;
-        let data = user.data_dir().join("holdpoint");
-        let beside = data.join("run");
-        let (runtime, second) = match user.runtime_dir() {
-            Some(dir) => (dir.join("holdpoint"), Some(beside)),
-            None => (beside, None),
+        let xdg = Xdg::new().map_err(|_| FoldersError::NoHome)?;
+        let data = xdg.data_dir().join("holdpoint");
+        let run_in_data = data.join("run");
+        let (runtime, second) = match xdg.runtime_dir() {
+            Some(dir) => (dir.join("holdpoint"), Some(run_in_data)),
+            None => (run_in_data, None),
         };
         Ok(Self {
-            config: user.config_dir().join("holdpoint"),
+            config: xdg.config_dir().join("holdpoint"),
             data,
             runtime,
             second,
@@ -167,14 +168,17 @@ impl Folders {
         let [first, second] = [Some(&self.runtime), self.second.as_ref()]
             .map(|dir| Some(dir?.join("holdpoint.sock")));
         let length = |path: &PathBuf| path.as_os_str().len();
-        if let Some(path) = first.as_ref().filter(|path| length(path) > SOCKET_PATH) {
+        if let Some(path) = first.as_ref().filter(|path| length(path) > MAX_SOCKET_PATH_BYTES) {
             return Err(FoldersError::SocketPath {
                 bytes: length(path),
-                most: SOCKET_PATH,
+                most: MAX_SOCKET_PATH_BYTES,
                 path: path.clone(),
             });
         }
-        Ok(first.into_iter().chain(second.filter(|path| length(path) <= SOCKET_PATH)).collect())
+        Ok(first
+            .into_iter()
+            .chain(second.filter(|path| length(path) <= MAX_SOCKET_PATH_BYTES))
+            .collect())
     }
 
     /// The text of the user's configuration; `None` if there is none.

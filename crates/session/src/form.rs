@@ -92,7 +92,7 @@ pub struct AskForm {
     /// One for each question, or one for a pause, with the reason of a denial.
     fields: Vec<Field>,
     /// The index of the field that is shown.
-    place: usize,
+    shown: usize,
     /// Whether `A` was pressed once.
     armed: bool,
     /// Whether an answer was given. No other is given then.
@@ -106,7 +106,7 @@ pub struct AskForm {
 struct Field {
     line: LineEditor,
     /// Whether the user writes instead of choosing an option.
-    writes: bool,
+    is_writing: bool,
     reply: Option<Reply>,
 }
 
@@ -129,7 +129,7 @@ impl AskForm {
         };
         let fields = (0..fields).map(|_| Field::default()).collect();
         let guard = Guard::new(now);
-        Self { ask, guard, fields, place: 0, armed: false, answered: false, interrupted: false }
+        Self { ask, guard, fields, shown: 0, armed: false, answered: false, interrupted: false }
     }
 
     /// The ask that the form is for.
@@ -142,13 +142,13 @@ impl AskForm {
     #[must_use]
     pub fn question(&self) -> Option<(&Question, usize, usize)> {
         let AskRequest::Question(request) = &self.ask.request else { return None };
-        Some((request.questions.get(self.place)?, self.place + 1, request.questions.len()))
+        Some((request.questions.get(self.shown)?, self.shown + 1, request.questions.len()))
     }
 
     /// The reply to the question that is shown, if the user has returned to it.
     #[must_use]
     pub fn reply(&self) -> Option<&Reply> {
-        self.fields[self.place].reply.as_ref()
+        self.fields[self.shown].reply.as_ref()
     }
 
     /// How the form interprets keys now.
@@ -156,7 +156,7 @@ impl AskForm {
     pub fn entry(&self) -> Entry {
         match self.question() {
             Some((question, ..)) if question.options.is_empty() => Entry::Text { chosen: false },
-            Some(_) | None if self.fields[self.place].writes => Entry::Text { chosen: true },
+            Some(_) | None if self.fields[self.shown].is_writing => Entry::Text { chosen: true },
             Some(_) | None => Entry::Choice,
         }
     }
@@ -164,7 +164,7 @@ impl AskForm {
     /// The text in the field that is shown.
     #[must_use]
     pub fn line(&self) -> &LineEditor {
-        &self.fields[self.place].line
+        &self.fields[self.shown].line
     }
 
     /// Whether `A` was pressed, so that a second press approves always.
@@ -194,7 +194,7 @@ impl AskForm {
     /// Marks the form as no longer shown while its ask is open. The answer so far is kept.
     pub fn hide(&mut self) {
         (self.interrupted, self.armed) = (false, false);
-        self.fields.iter_mut().for_each(|field| field.writes = false);
+        self.fields.iter_mut().for_each(|field| field.is_writing = false);
     }
 
     /// Allows another answer after one was refused. The last reply has to be given again; the
@@ -202,17 +202,14 @@ impl AskForm {
     pub fn reopen(&mut self, now: Instant) {
         (self.answered, self.interrupted) = (false, false);
         self.guard.restart(now);
-        self.fields[self.place].writes = false;
-        self.fields[self.place].reply = None;
+        self.fields[self.shown].is_writing = false;
+        self.fields[self.shown].reply = None;
     }
 
     /// Handles a key that was pressed at `at`, and returns its effect.
     pub fn press(&mut self, key: Key, at: Instant) -> Pressed {
         let entry = self.entry();
-        let counts = self.guard.is_over(at);
-        // If the user has chosen to write, the first letters are not lost.
-        let writes =
-            matches!(entry, Entry::Text { chosen } if counts || chosen && !self.interrupted);
+        let accepts_text = self.accepts_text(at);
         let is_always = matches!(key, Key::Char('a' | 'A'));
         let was_armed = self.armed;
         self.armed &= is_always;
@@ -220,12 +217,12 @@ impl AskForm {
             _ if key.interrupts() => self.escape(key, entry),
             _ if self.answered => Pressed::Nothing,
             // Showing another question is not an answer.
-            _ if matches!(key, Key::Tab) => self.go_to(self.place + 1),
-            _ if matches!(key, Key::BackTab) => self.go_to(self.place.wrapping_sub(1)),
-            Entry::Choice if key == Key::Right => self.go_to(self.place + 1),
-            Entry::Choice if key == Key::Left => self.go_to(self.place.wrapping_sub(1)),
-            Entry::Text { .. } if writes => self.write(key),
-            Entry::Choice if counts && !self.armed => self.choose(key),
+            _ if matches!(key, Key::Tab) => self.go_to(self.shown + 1),
+            _ if matches!(key, Key::BackTab) => self.go_to(self.shown.wrapping_sub(1)),
+            Entry::Choice if key == Key::Right => self.go_to(self.shown + 1),
+            Entry::Choice if key == Key::Left => self.go_to(self.shown.wrapping_sub(1)),
+            Entry::Text { .. } if accepts_text => self.write(key),
+            Entry::Choice if self.guard.is_over(at) && !self.armed => self.choose(key),
             Entry::Choice if self.armed && self.guard.has_lasted(ALWAYS_GUARD, at) => {
                 Pressed::Answer(Answer::Approve { always: true })
             }
@@ -237,8 +234,8 @@ impl AskForm {
             pressed
         };
         let is_answer = matches!(pressed, Pressed::Answer(_));
-        let is_of_words = writes && matches!(pressed, Pressed::Typed | Pressed::Nothing);
-        if !is_answer && !is_of_words {
+        let is_text = accepts_text && matches!(pressed, Pressed::Typed | Pressed::Nothing);
+        if !is_answer && !is_text {
             self.guard.restart(at);
         }
         self.answered |= is_answer;
@@ -247,25 +244,31 @@ impl AskForm {
 
     /// Handles pasted text, which is added to the typed text and never answers.
     pub fn paste(&mut self, text: &str, at: Instant) -> Pressed {
-        let counts = self.guard.is_over(at);
-        let takes =
-            matches!(self.entry(), Entry::Text { chosen } if counts || chosen && !self.interrupted);
-        if self.answered || !takes {
+        if self.answered || !self.accepts_text(at) {
             return self.press(Key::Other, at);
         }
         let line: String = text
             .chars()
             .map(|character| if character.is_control() { ' ' } else { character })
             .collect();
-        self.fields[self.place].line.insert(&line);
+        self.fields[self.shown].line.insert(&line);
         Pressed::Typed
     }
 
+    /// Whether typed or pasted text goes into the field that is shown. If the user has chosen to
+    /// write, the first letters are not lost.
+    fn accepts_text(&self, at: Instant) -> bool {
+        match self.entry() {
+            Entry::Text { chosen } => self.guard.is_over(at) || chosen && !self.interrupted,
+            Entry::Choice => false,
+        }
+    }
+
     fn escape(&mut self, key: Key, entry: Entry) -> Pressed {
-        let field = &mut self.fields[self.place];
+        let field = &mut self.fields[self.shown];
         match entry {
             Entry::Text { chosen: true } if key == Key::Esc && !self.answered => {
-                field.writes = false;
+                field.is_writing = false;
                 Pressed::ModeChanged
             }
             Entry::Text { chosen: false }
@@ -302,9 +305,9 @@ impl AskForm {
                 'w' => self.start_writing(),
                 's' => self.reply_to_question(Reply::Skip),
                 '1'..='9' => {
-                    let place = letter.to_digit(10).unwrap_or_default() as usize - 1;
+                    let index = letter.to_digit(10).unwrap_or_default() as usize - 1;
                     let option =
-                        self.question().and_then(|(question, ..)| question.options.get(place));
+                        self.question().and_then(|(question, ..)| question.options.get(index));
                     let label = option.map(|option| option.label.clone());
                     label.map_or(Pressed::Nothing, |label| {
                         self.reply_to_question(Reply::Answer(label))
@@ -316,43 +319,43 @@ impl AskForm {
     }
 
     fn start_writing(&mut self) -> Pressed {
-        self.fields[self.place].writes = true;
+        self.fields[self.shown].is_writing = true;
         Pressed::ModeChanged
     }
 
     fn write(&mut self, key: Key) -> Pressed {
         let is_question = matches!(self.ask.request, AskRequest::Question(_));
-        let words = self.fields[self.place].line.text().trim().to_owned();
+        let words = self.fields[self.shown].line.text().trim().to_owned();
         match key {
             Key::Ctrl('d') if is_question => self.reply_to_question(Reply::Skip),
             Key::Enter if words.is_empty() => Pressed::Nothing,
             Key::Enter if is_question => self.reply_to_question(Reply::Answer(words)),
             Key::Enter => Pressed::Answer(Answer::Deny { reason: Some(words) }),
-            key if self.fields[self.place].line.press(key) => Pressed::Typed,
+            key if self.fields[self.shown].line.press(key) => Pressed::Typed,
             _ => Pressed::Nothing,
         }
     }
 
-    /// Shows the question at this place, if there is one.
-    fn go_to(&mut self, place: usize) -> Pressed {
-        if place >= self.fields.len() {
+    /// Shows the question with this index, if there is one.
+    fn go_to(&mut self, index: usize) -> Pressed {
+        if index >= self.fields.len() {
             return Pressed::Nothing;
         }
-        self.fields[self.place].writes = false;
-        self.place = place;
+        self.fields[self.shown].is_writing = false;
+        self.shown = index;
         Pressed::Moved
     }
 
     /// Replies to the question that is shown. Shows the next one without a reply, or answers the
     /// ask if all have one.
     fn reply_to_question(&mut self, reply: Reply) -> Pressed {
-        self.fields[self.place].reply = Some(reply);
+        self.fields[self.shown].reply = Some(reply);
         let count = self.fields.len();
-        let open = (self.place + 1..count)
-            .chain(0..self.place)
-            .find(|place| self.fields[*place].reply.is_none());
+        let open = (self.shown + 1..count)
+            .chain(0..self.shown)
+            .find(|index| self.fields[*index].reply.is_none());
         match open {
-            Some(place) => self.go_to(place),
+            Some(index) => self.go_to(index),
             None => Pressed::Answer(self.answer()),
         }
     }

@@ -55,7 +55,7 @@ impl InterruptedTurn {
     /// Waits until the turn and everything it started have ended.
     ///
     /// # Errors
-    /// [`SessionError::Gone`] if the session's actor fails in the meantime; otherwise as
+    /// [`SessionError::Gone`] if the session's actor fails in the meantime; otherwise the errors of
     /// [`Sessions::turn_end`](crate::Sessions::turn_end).
     pub async fn end(self) -> Result<TurnEnd, SessionError> {
         let end = self.session.turn_end(self.turn).await?;
@@ -127,7 +127,7 @@ impl SessionHandle {
         self.act(PromptRequest { text: text.into() }).await
     }
 
-    /// Starts a run, which works on a goal in iterations until no task is left or it is
+    /// Starts a run, which works on a goal in iterations until no task is left or the run is
     /// interrupted.
     ///
     /// # Errors
@@ -140,9 +140,9 @@ impl SessionHandle {
     /// Answers the ask with this id.
     ///
     /// # Errors
-    /// [`Refused::Answer`](holdpoint_common::Refused::Answer) says why the answer had no effect: the
-    /// ask was already answered (and by which client), is closed, was never raised or is of another
-    /// kind, or the answer is incomplete.
+    /// [`Refused::Answer`](holdpoint_common::Refused::Answer) says why the answer had no effect:
+    /// the ask was already answered (and by which client), is closed, was never raised or is of
+    /// another kind, or the answer is incomplete.
     pub async fn answer(&self, ask: &AskId, answer: Answer) -> Result<Answered, SessionError> {
         self.act(AnswerRequest { ask: ask.clone(), answer }).await
     }
@@ -216,8 +216,8 @@ impl SessionHandle {
     /// model is found with the supplies of this handle's client.
     ///
     /// # Errors
-    /// [`SessionError::ModelSetup`] if there is no such model, or no key for it; [`SessionError`] if
-    /// the session is closed.
+    /// [`SessionError::ModelSetup`] if there is no such model, or no key for it; [`SessionError`]
+    /// if the session is closed.
     pub async fn change_model(&self, model: impl Into<String>) -> Result<(), SessionError> {
         self.act(ChangeModelRequest { model: model.into(), supplies: None }).await
     }
@@ -258,7 +258,7 @@ impl SessionHandle {
     ///
     /// # Errors
     /// [`Refused::InUse`](holdpoint_common::Refused::InUse) if the session is in use. It stays open
-    /// then. Otherwise as [`close`](Self::close).
+    /// then. Otherwise the errors of [`close`](Self::close).
     pub async fn close_unused(&self, since: u64) -> Result<(), SessionError> {
         self.act(CloseRequest { unused_since: Some(since) }).await
     }

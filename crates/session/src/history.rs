@@ -39,27 +39,30 @@ pub struct Derived {
 /// Derives the conversation from these facts, with each prompt as a separate message.
 #[must_use]
 pub fn derive(facts: &[Arc<Event>]) -> Derived {
-    let changed = model_changed(facts);
+    let model_start = current_model_start(facts);
     let mut conversation =
         HistoryBuilder { messages: Vec::with_capacity(facts.len()), ..HistoryBuilder::default() };
     for (at, fact) in facts.iter().enumerate().filter_map(|(at, event)| Some((at, event.fact()?))) {
-        let of_model = changed.is_none_or(|changed| at > changed);
+        let is_of_current_model = model_start.is_none_or(|start| at > start);
         match fact {
             Fact::Prompt(PromptFact::Accepted { text, .. }) => conversation.prompt(text),
             Fact::Turn(TurnFact::AssistantMessage(message)) => conversation.answer(message),
             Fact::Tool(ToolFact::Finished(result)) => conversation.result(result),
-            Fact::Turn(TurnFact::StepFinished { refused: true, .. }) if of_model => {
+            Fact::Turn(TurnFact::StepFinished { refused: true, .. }) if is_of_current_model => {
                 conversation.refused()
             }
-            Fact::Turn(TurnFact::StepFinished { omitted: Some(omission), .. }) if of_model => {
+            Fact::Turn(TurnFact::StepFinished { omitted: Some(omission), .. })
+                if is_of_current_model =>
+            {
                 conversation.omit(omission.what)
             }
             Fact::Run(RunFact::Started { run, .. }) => {
-                (conversation.run, conversation.unanswered_prompts) =
-                    (Some(run.clone()), Vec::new())
+                conversation.run = Some(run.clone());
+                conversation.unanswered_prompts.clear();
             }
             Fact::Run(RunFact::Finished { .. }) => {
-                (conversation.run, conversation.opening) = (None, false)
+                conversation.run = None;
+                conversation.last_is_opening = false;
             }
             Fact::Run(RunFact::IterationStarted { iteration, resumed, .. }) => {
                 conversation.iteration(*iteration, *resumed)
@@ -74,7 +77,7 @@ pub fn derive(facts: &[Arc<Event>]) -> Derived {
 /// The position where the turns of the current model begin, if the model was changed: another
 /// provider may accept a conversation that was refused before. A turn that is open at the change
 /// ends with its own model.
-fn model_changed(facts: &[Arc<Event>]) -> Option<usize> {
+fn current_model_start(facts: &[Arc<Event>]) -> Option<usize> {
     let is_change = |event: &Arc<Event>| {
         matches!(event.fact(), Some(Fact::Session(SessionFact::ModelChanged { .. })))
     };
@@ -111,39 +114,42 @@ struct HistoryBuilder {
     /// The messages without omissions, while a part is left out because of a refusal and the model
     /// has not answered since.
     whole: Option<Vec<Message>>,
-    /// The omissions and the number of refusals since the last answer.
+    /// The omissions since the last answer.
     tried: Vec<Omitted>,
+    /// The number of refusals since the last answer.
     refusals: u32,
     /// The omission that has helped in this turn. It applies to later answers, too.
     helped: Option<Omitted>,
     /// The calls of the last answer, until each has its result.
-    open: Vec<CallId>,
-    /// Their results so far, in the order in which the tools ended.
+    open_calls: Vec<CallId>,
+    /// The results of the open calls so far, in the order in which the tools ended.
     results: Vec<ToolResult>,
-    /// The run in progress, and the tasks and notes.
+    /// The run in progress.
     run: Option<RunSettings>,
+    /// The tasks and notes.
     tasks: Tasks,
     /// The prompts to the run that the model has not answered. Each iteration repeats them until
     /// then.
     unanswered_prompts: Vec<String>,
     /// Whether the last message is the beginning of an iteration. Prompts are added to it, because
     /// the newest message is always sent, and the goal is in it.
-    opening: bool,
+    last_is_opening: bool,
 }
 
 impl HistoryBuilder {
     fn prompt(&mut self, text: &str) {
-        self.close();
-        (self.whole, self.helped) = (None, None);
+        self.close_calls();
+        self.whole = None;
+        self.helped = None;
         if self.run.is_some() {
             self.unanswered_prompts.push(text.to_owned());
         }
-        self.say(text);
+        self.push_prompt(text);
     }
 
-    fn say(&mut self, text: &str) {
+    fn push_prompt(&mut self, text: &str) {
         match self.messages.last_mut() {
-            Some(Message::User(opening)) if self.opening => {
+            Some(Message::User(opening)) if self.last_is_opening => {
                 opening.push_str("\n\n# New message from the user\n\n");
                 opening.push_str(text);
             }
@@ -153,8 +159,9 @@ impl HistoryBuilder {
 
     /// Begins an iteration of a run, with an empty conversation or where a restart has cut it.
     fn iteration(&mut self, iteration: u32, resumed: bool) {
-        self.close();
-        (self.whole, self.helped) = (None, None);
+        self.close_calls();
+        self.whole = None;
+        self.helped = None;
         if !resumed {
             self.messages.clear();
         }
@@ -165,17 +172,17 @@ impl HistoryBuilder {
                 iteration,
                 resumed,
             )));
-            self.opening = true;
+            self.last_is_opening = true;
         }
         if !resumed {
             let unanswered = std::mem::take(&mut self.unanswered_prompts);
-            unanswered.iter().for_each(|text| self.say(text));
+            unanswered.iter().for_each(|text| self.push_prompt(text));
             self.unanswered_prompts = unanswered;
         }
     }
 
     fn answer(&mut self, message: &AssistantMessage) {
-        self.close();
+        self.close_calls();
         // An answer without content is from a turn that was cut while the model thought.
         if message.has_text_or_calls() {
             self.unanswered_prompts.clear();
@@ -187,29 +194,29 @@ impl HistoryBuilder {
         if self.whole.take().is_some() {
             self.helped = self.tried.last().copied().filter(|omitted| *omitted != Omitted::Results);
         } else {
-            self.omit_what_helps();
+            self.repeat_helpful_omission();
         }
         self.tried.clear();
         self.refusals = 0;
-        self.opening = false;
-        self.open.extend(message.calls.iter().map(|call| call.id));
+        self.last_is_opening = false;
+        self.open_calls.extend(message.calls.iter().map(|call| call.id));
         self.messages.push(Message::Assistant(message.clone()));
     }
 
     fn result(&mut self, result: &ToolResult) {
         let known = self.results.iter().any(|known| known.call == result.call);
-        if self.open.contains(&result.call) && !known {
+        if self.open_calls.contains(&result.call) && !known {
             self.results.push(result.clone());
         }
-        if self.results.len() == self.open.len() {
-            self.close();
+        if self.results.len() == self.open_calls.len() {
+            self.close_calls();
         }
     }
 
     /// Leaves out the user's unanswered prompts after no omission has helped: the provider would
     /// refuse them again.
     fn refused(&mut self) {
-        self.close();
+        self.close_calls();
         self.refusals += 1;
         self.unanswered_prompts.clear();
         if let Some(whole) = self.whole.take() {
@@ -217,18 +224,18 @@ impl HistoryBuilder {
         }
         let answered =
             self.messages.iter().rposition(|message| matches!(message, Message::Assistant(_)));
-        let open = self.messages.split_off(answered.map_or(0, |at| at + 1));
-        let asked = open.iter().any(Message::is_prompt);
-        self.messages.extend(open.into_iter().filter(|message| !message.is_prompt()));
-        if asked {
+        let unanswered = self.messages.split_off(answered.map_or(0, |at| at + 1));
+        let had_prompt = unanswered.iter().any(Message::is_prompt);
+        self.messages.extend(unanswered.into_iter().filter(|message| !message.is_prompt()));
+        if had_prompt {
             self.messages.push(Message::User(PROMPT_LEFT_OUT.to_owned()));
-            self.opening = false;
+            self.last_is_opening = false;
         }
     }
 
     /// Leaves out only this part of the refused conversation.
     fn omit(&mut self, omitted: Omitted) {
-        self.close();
+        self.close_calls();
         self.refusals += 1;
         self.tried.push(omitted);
         match &self.whole {
@@ -238,15 +245,15 @@ impl HistoryBuilder {
         refused::omit(&mut self.messages, omitted);
     }
 
-    fn omit_what_helps(&mut self) {
+    fn repeat_helpful_omission(&mut self) {
         if let Some(helped) = self.helped {
             refused::omit(&mut self.messages, helped);
         }
     }
 
     /// Adds the results of the open calls.
-    fn close(&mut self) {
-        for call in self.open.drain(..) {
+    fn close_calls(&mut self) {
+        for call in self.open_calls.drain(..) {
             let at = self.results.iter().position(|result| result.call == call);
             // Every call has its result, unless a damaged log has lost it.
             let lost =
@@ -265,11 +272,11 @@ impl HistoryBuilder {
     }
 
     fn finish(mut self) -> Derived {
-        self.close();
+        self.close_calls();
         self.ask_to_continue();
         let mut omissible = refused::omissible(self.whole.as_ref().unwrap_or(&self.messages));
         if self.whole.is_none() {
-            self.omit_what_helps();
+            self.repeat_helpful_omission();
         }
         omissible.retain(|omitted| !self.tried.contains(omitted) && self.helped != Some(*omitted));
         Derived { messages: self.messages, omissible, refusals: self.refusals }

@@ -14,7 +14,7 @@ use tracing_subscriber::{EnvFilter, Layer};
 pub const VARIABLE: &str = "HOLDPOINT_LOG";
 
 /// The default levels: our own information, and warnings of dependencies.
-const USUAL: &str = "warn,holdpoint=info";
+const DEFAULT_LEVELS: &str = "warn,holdpoint=info";
 
 /// Selects the log lines to write.
 #[derive(Debug)]
@@ -39,12 +39,14 @@ impl Levels {
         L: Layer<S>,
     {
         let lines = self.0.or(debugged::Debugged);
-        debugged::MarkLayer.with_filter(debugged::sessions()).and_then(layer.with_filter(lines))
+        debugged::MarkLayer
+            .with_filter(debugged::session_spans())
+            .and_then(layer.with_filter(lines))
     }
 }
 
 impl Default for Levels {
     fn default() -> Self {
-        Self(EnvFilter::new(USUAL))
+        Self(EnvFilter::new(DEFAULT_LEVELS))
     }
 }

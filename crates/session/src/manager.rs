@@ -50,7 +50,7 @@ pub(crate) struct Live {
     pub(crate) shown: watch::Receiver<Arc<Snapshot>>,
     /// Whether the incarnation that the caller had seen has failed.
     pub(crate) seen_failed: bool,
-    /// How the actor ended.
+    /// How the actor ended; `None` until everything it started has ended, or until it has failed.
     end: watch::Receiver<Option<ActorEnd>>,
 }
 
@@ -74,7 +74,7 @@ pub(crate) struct Open {
 #[derive(Message)]
 #[rtype(result = "Result<Live, SessionError>")]
 pub(crate) struct Find {
-    pub(crate) what: String,
+    pub(crate) given: String,
     /// The supplies to open it with, if necessary.
     pub(crate) supplies: Arc<Supplies>,
 }
@@ -95,7 +95,7 @@ pub(crate) struct Reach {
 #[derive(Message)]
 #[rtype(result = "Result<SeenSnapshot, SessionError>")]
 pub(crate) struct GetSnapshot {
-    pub(crate) what: String,
+    pub(crate) given: String,
 }
 
 /// Lists all sessions.
@@ -150,7 +150,7 @@ pub(crate) struct GetWatchSources;
 #[rtype(result = "()")]
 pub(crate) struct Imported;
 
-/// Ends every session's actor and stops the system.
+/// Ends every session's actor and stops the actor system.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct Shutdown;
@@ -171,11 +171,11 @@ macro_rules! handle {
 
 handle! {
     Open: |registry, Open { open, supplies }| registry.open(open, &supplies).await;
-    Find: |registry, Find { what, supplies }| registry.find(&what, &supplies).await;
+    Find: |registry, Find { given, supplies }| registry.find(&given, &supplies).await;
     Reach: |registry, Reach { id, seen, supplies }| registry.reach(&id, seen, supplies.as_deref()).await;
-    GetSnapshot: |registry, GetSnapshot { what }| registry.snapshot(&what).await;
+    GetSnapshot: |registry, GetSnapshot { given }| registry.snapshot(&given).await;
     List: |registry, List| registry.list().await;
-    DeleteSession: |registry, DeleteSession(what)| registry.delete(&what).await;
+    DeleteSession: |registry, DeleteSession(given)| registry.delete(&given).await;
     OnSession<RenameRequest>: |registry, OnSession { id, request, .. }| registry.rename(&id, &request).await;
     OnSession<CloseRequest>: |registry, OnSession { id, request, .. }| registry.close(&id, &request).await;
     OnSession<ChangeModelRequest>: |registry, OnSession { id, request, supplies_to_open }| {
@@ -205,7 +205,7 @@ impl Actor for Manager {
 }
 
 impl Live {
-    /// Waits until the actor and everything of it have ended.
+    /// Waits until the actor and everything it started have ended.
     ///
     /// # Errors
     /// The actor failed.

@@ -86,8 +86,8 @@ pub enum ModelEvent {
     Thought(String),
     /// The provider's signature of the thought before, to be sent back unchanged.
     ThoughtSignature(String),
-    /// A piece of the arguments of a call, which is reported as a whole later. It shows progress,
-    /// and counts towards the size of the answer.
+    /// A piece of the arguments of a call. It shows progress and counts towards the size of the
+    /// answer. The call itself is reported later, as a whole.
     Writing {
         /// The size of the piece in bytes.
         bytes: usize,
@@ -176,7 +176,7 @@ pub enum ModelError {
 
 /// Phrases by which providers report that a conversation is too long: OpenAI and vLLM, Anthropic,
 /// Gemini, llama.cpp, routers.
-const OVERFLOW: [&str; 7] = [
+const OVERFLOW_PHRASES: [&str; 7] = [
     "context length",
     "context window",
     "context size",
@@ -189,7 +189,7 @@ const OVERFLOW: [&str; 7] = [
 /// Whether a provider's message is about a conversation that is too long.
 fn is_overflow(message: &str) -> bool {
     let message = message.to_ascii_lowercase();
-    OVERFLOW.iter().any(|words| message.contains(words))
+    OVERFLOW_PHRASES.iter().any(|phrase| message.contains(phrase))
 }
 
 impl ModelError {

@@ -4,11 +4,11 @@ use std::path::Path;
 
 use holdpoint_common::{MAX_SESSION_NAME, SessionId, check_name};
 
-/// The characters of a generated session id, which have 50 bits.
+/// How many characters a generated session id has. Together they hold 50 random bits.
 const ID_CHARACTERS: usize = 10;
 
-/// The bytes that are reserved for a hyphen and a number behind a name.
-const NUMBER: usize = 11;
+/// How many bytes are reserved for a hyphen and a number after a name.
+const NUMBER_BYTES: usize = 11;
 
 /// Generates a random id.
 pub(crate) fn fresh_id() -> SessionId {
@@ -20,17 +20,17 @@ pub(crate) fn fresh_id() -> SessionId {
     text.parse().unwrap_or_else(|_| unreachable!("{text} is a session id"))
 }
 
-/// The folder's name, with dots replaced if necessary, if it is a valid session name and leaves
-/// room for a number.
+/// The folder's name, with dots replaced if necessary; `None` if it is not a valid session name or
+/// leaves no room for a number.
 pub(crate) fn folder_name(folder: &Path) -> Option<String> {
     let name = folder.file_name().map(|name| name.to_string_lossy().into_owned());
     let fits = |name: &String| name.len() + 8 <= MAX_SESSION_NAME && check_name(name).is_ok();
     let undotted = |name: &String| name.replace('.', "-");
-    let named = name.as_ref().map(undotted).filter(fits);
-    name.filter(fits).or(named)
+    let without_dots = name.as_ref().map(undotted).filter(fits);
+    name.filter(fits).or(without_dots)
 }
 
 /// The part of a name that a number is appended to.
 pub(crate) fn name_stem(name: &str) -> &str {
-    &name[..name.floor_char_boundary(MAX_SESSION_NAME - NUMBER)]
+    &name[..name.floor_char_boundary(MAX_SESSION_NAME - NUMBER_BYTES)]
 }

@@ -21,18 +21,19 @@ pub(crate) async fn system_prompt(
     let root = PathBuf::from(workspace);
     let read =
         tokio::task::spawn_blocking(move || read(&root)).await.map_err(io::Error::other).flatten();
-    let (words, cut) = match read {
+    let (text, notice) = match read {
         Ok(None) => (None, None),
         Ok(Some(Instructions { text, bytes, is_utf8 })) => {
-            let cut: Vec<_> = too_long(bytes).into_iter().chain(not_utf8(is_utf8)).collect();
-            (Some(text), (!cut.is_empty()).then(|| cut.join("; ")))
+            let notices: Vec<_> =
+                too_long_notice(bytes).into_iter().chain(not_utf8_notice(is_utf8)).collect();
+            (Some(text), (!notices.is_empty()).then(|| notices.join("; ")))
         }
         Err(error) => (None, Some(format!("{FILE} is left out: {error}"))),
     };
-    if let Some(cut) = &cut {
-        tracing::warn!("{cut}");
+    if let Some(notice) = &notice {
+        tracing::warn!("{notice}");
     }
-    (words.map_or_else(|| Arc::clone(system), |words| add(system, &words).into()), cut)
+    (text.map_or_else(|| Arc::clone(system), |text| add_quotation(system, &text).into()), notice)
 }
 
 /// The text of the file, at most [`MAX_PROJECT_BYTES`] bytes of it.
@@ -44,13 +45,13 @@ struct Instructions {
     is_utf8: bool,
 }
 
-fn not_utf8(is_utf8: bool) -> Option<String> {
-    let why =
+fn not_utf8_notice(is_utf8: bool) -> Option<String> {
+    let notice =
         format!("{FILE} is not UTF-8: the model gets \u{fffd} for invalid bytes; save it as UTF-8");
-    (!is_utf8).then_some(why)
+    (!is_utf8).then_some(notice)
 }
 
-fn too_long(bytes: u64) -> Option<String> {
+fn too_long_notice(bytes: u64) -> Option<String> {
     let most = MAX_PROJECT_BYTES as u64;
     (bytes > most).then(|| {
         let [most, all] = [most, bytes].map(|bytes| bytes.div_ceil(1024));
@@ -78,14 +79,14 @@ fn read(workspace: &Path) -> io::Result<Option<Instructions>> {
     let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY;
     let flags = i32::try_from(flags.bits()).map_err(io::Error::other)?;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
-    let about = file.metadata()?;
-    if !about.is_file() {
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
         return Err(io::Error::other("it is not a file"));
     }
     let mut start = Vec::new();
     file.take(MAX_PROJECT_BYTES as u64 + 1).read_to_end(&mut start)?;
     // The file may have grown in the meantime.
-    let bytes = about.len().max(start.len() as u64);
+    let bytes = metadata.len().max(start.len() as u64);
     if start.contains(&0) {
         return Err(io::Error::other(
             "it contains zero bytes, like binary or UTF-16 text; save it as UTF-8",
@@ -99,26 +100,26 @@ fn read(workspace: &Path) -> io::Result<Option<Instructions>> {
         text.truncate(text.floor_char_boundary(MAX_PROJECT_BYTES));
         text.push_str("\n[... the rest is left out: the file is too long ...]");
     }
-    Ok(Some(Instructions { text, bytes, is_utf8 }).filter(|words| !words.text.trim().is_empty()))
+    Ok((!text.trim().is_empty()).then_some(Instructions { text, bytes, is_utf8 }))
 }
 
 /// Adds the project's text to the system prompt. Each line is quoted, so that no line can end the
 /// quotation.
-fn add(system: &str, words: &str) -> String {
-    let mut text = format!("{}\n\n{}\n\n", system.trim_end(), INTRODUCTION.trim_end());
+fn add_quotation(system: &str, text: &str) -> String {
+    let mut prompt = format!("{}\n\n{}\n\n", system.trim_end(), INTRODUCTION.trim_end());
     // A character that might end a line for a model ends one here.
-    let words = words
+    let text = text
         .replace("\r\n", "\n")
         .replace(['\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'], "\n");
-    for line in words.trim_end().lines() {
-        text.push_str(if line.is_empty() { ">" } else { "> " });
-        text.extend(
+    for line in text.trim_end().lines() {
+        prompt.push_str(if line.is_empty() { ">" } else { "> " });
+        prompt.extend(
             line.chars()
                 .map(|char| if char.is_control() && char != '\t' { '\u{fffd}' } else { char }),
         );
-        text.push('\n');
+        prompt.push('\n');
     }
-    text
+    prompt
 }
 
 /// The text before the quotation.

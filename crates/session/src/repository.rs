@@ -60,7 +60,8 @@ const BETWEEN: [&str; 7] = [
 pub(crate) struct Repository {
     /// The last commit; `None` before the first.
     head: Option<String>,
-    /// The files that differ from that commit, by their path below the folder, and how each looks.
+    /// The files that differ from that commit, by their path below the folder, each with its stamp;
+    /// `None` for a file that is missing or can't be examined.
     files: BTreeMap<String, Option<FileStamp>>,
 }
 
@@ -74,7 +75,8 @@ impl Repository {
         tokio::time::timeout(GIT_TIMEOUT, found).await.ok().flatten()
     }
 
-    /// The files that have changed since, committed or not. Empty if git does not answer in time.
+    /// The files that have changed since this state, committed or not. Empty if git does not answer
+    /// in time.
     pub(crate) async fn changed_since(&self, workspace: &Arc<Workspace>) -> Vec<String> {
         let found = async { Git::locate(workspace).await?.changed_since(self).await };
         tokio::time::timeout(GIT_TIMEOUT, found).await.ok().flatten().unwrap_or_default()
@@ -101,82 +103,83 @@ impl Git {
             return None;
         }
         let program = environment::program(&["git"], workspace.env(), root)?;
-        let own = environment::outside(workspace.env(), root)
+        let inherited = environment::outside(workspace.env(), root)
             .into_iter()
             .filter(|(name, _)| !name.starts_with("GIT_"));
         let quiet = QUIET_VARIABLES.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        Some(Self { program, root: root.to_owned(), env: own.chain(quiet).collect() })
+        Some(Self { program, root: root.to_owned(), env: inherited.chain(quiet).collect() })
     }
 
     async fn repository(&self) -> Option<Repository> {
         let settings = self.settings().await?;
-        let prefix = self.ask(&["rev-parse", "--show-prefix"], &settings).await?;
+        let prefix = self.run(&["rev-parse", "--show-prefix"], &settings).await?;
         let prefix = String::from_utf8_lossy(&prefix).trim_end_matches('\n').to_owned();
-        let listed = self.ask(&STATUS, &settings).await?;
+        let listed = self.run(&STATUS, &settings).await?;
         let (mut head, mut paths) = (None, BTreeSet::new());
-        for line in lines(&listed) {
-            if let Some(commit) = line.strip_prefix("# branch.oid ") {
+        for entry in entries(&listed) {
+            if let Some(commit) = entry.strip_prefix("# branch.oid ") {
                 head = Some(commit.to_owned()).filter(|commit| commit != "(initial)");
             } else if let Some(path) =
-                path(&line).and_then(|path| path.strip_prefix(prefix.as_str()))
+                path(&entry).and_then(|path| path.strip_prefix(prefix.as_str()))
             {
                 paths.insert(path.to_owned());
             }
         }
-        Some(Repository { head, files: self.look(paths).await? })
+        Some(Repository { head, files: self.stamps(paths).await? })
     }
 
     async fn changed_since(&self, before: &Repository) -> Option<Vec<String>> {
         let now = self.repository().await?;
         let known = before.files.keys().chain(now.files.keys()).cloned();
         let paths =
-            self.committed(&before.head, &now.head).await.into_iter().chain(known).collect();
-        let files = self.look(paths).await?;
-        // A file that was changed before and has only been committed since looks the same.
-        let changed = files.into_iter().filter(|(path, look)| before.files.get(path) != Some(look));
+            self.files_between(&before.head, &now.head).await.into_iter().chain(known).collect();
+        let files = self.stamps(paths).await?;
+        // A file that was changed before and has only been committed since has the same stamp.
+        let changed =
+            files.into_iter().filter(|(path, stamp)| before.files.get(path) != Some(stamp));
         Some(changed.map(|(path, _)| path).collect())
     }
 
     /// The files in which two commits differ. They are read from the repository, never from the
     /// folder.
-    async fn committed(&self, before: &Option<String>, now: &Option<String>) -> Vec<String> {
+    async fn files_between(&self, before: &Option<String>, now: &Option<String>) -> Vec<String> {
         let listed = match (before, now) {
             (before, now) if before == now => None,
             (Some(before), Some(now)) => {
-                self.ask(
+                self.run(
                     &[&BETWEEN[..], &[before.as_str(), now.as_str()]].concat(),
-                    &own_settings(),
+                    &fixed_settings(),
                 )
                 .await
             }
             (None, Some(now)) => {
-                self.ask(&["ls-tree", "-r", "-z", "--name-only", now], &own_settings()).await
+                self.run(&["ls-tree", "-r", "-z", "--name-only", now], &fixed_settings()).await
             }
             (_, None) => None,
         };
-        listed.iter().flat_map(|listed| lines(listed)).map(|path| path.into_owned()).collect()
+        listed.iter().flat_map(|listed| entries(listed)).map(|path| path.into_owned()).collect()
     }
 
-    /// Reads how these files look now.
-    async fn look(&self, paths: BTreeSet<String>) -> Option<BTreeMap<String, Option<FileStamp>>> {
+    /// Reads the present stamps of these files.
+    async fn stamps(&self, paths: BTreeSet<String>) -> Option<BTreeMap<String, Option<FileStamp>>> {
         let root = self.root.clone();
-        let look = move |path: &str| {
+        let stamp = move |path: &str| {
             let file = fs::symlink_metadata(root.join(path)).ok()?;
             Some((file.len(), file.modified().ok()?))
         };
-        let looked = tokio::task::spawn_blocking(move || {
-            paths.into_iter().take(MAX_GIT_FILES).map(|path| (path.clone(), look(&path))).collect()
+        let stamps = tokio::task::spawn_blocking(move || {
+            paths.into_iter().take(MAX_GIT_FILES).map(|path| (path.clone(), stamp(&path))).collect()
         });
-        looked.await.ok()
+        stamps.await.ok()
     }
 
     /// The settings that override those of the repository. They also turn off its filters, which
     /// are programs, under any name.
     async fn settings(&self) -> Option<Vec<(String, String)>> {
-        let own = own_settings();
+        let fixed = fixed_settings();
         // Git fails if there are no filters.
         let listed = self
-            .ask(&["config", "--null", "--name-only", "--get-regexp", r"^filter\."], &own)
+            .run(&["config", "--null", "--name-only", "--get-regexp", r"^filter\."], &fixed)
             .await;
         let listed = listed.unwrap_or_default();
         let names = listed.split(|byte| *byte == 0).map(String::from_utf8_lossy);
@@ -186,11 +189,11 @@ impl Git {
             [("clean", ""), ("smudge", ""), ("process", ""), ("required", "false")]
                 .map(|(key, value)| (format!("{filter}.{key}"), value.to_owned()))
         });
-        Some(own.into_iter().chain(off).collect())
+        Some(fixed.into_iter().chain(off).collect())
     }
 
     /// Runs git and returns its output; `None` if it fails.
-    async fn ask(&self, args: &[&str], settings: &[(String, String)]) -> Option<Vec<u8>> {
+    async fn run(&self, args: &[&str], settings: &[(String, String)]) -> Option<Vec<u8>> {
         let numbered = settings.iter().enumerate().flat_map(|(n, (key, value))| {
             [
                 (format!("GIT_CONFIG_KEY_{n}"), key.clone()),
@@ -207,23 +210,23 @@ impl Git {
 }
 
 /// The fixed settings, which suffice for commands that do not read the files of the folder.
-fn own_settings() -> Vec<(String, String)> {
+fn fixed_settings() -> Vec<(String, String)> {
     SETTINGS.map(|(key, value)| (key.to_owned(), value.to_owned())).into()
 }
 
 /// The entries of git's output, each of which ends with a zero byte.
-fn lines(listed: &[u8]) -> impl Iterator<Item = Cow<'_, str>> {
-    listed.split(|byte| *byte == 0).filter(|line| !line.is_empty()).map(String::from_utf8_lossy)
+fn entries(listed: &[u8]) -> impl Iterator<Item = Cow<'_, str>> {
+    listed.split(|byte| *byte == 0).filter(|entry| !entry.is_empty()).map(String::from_utf8_lossy)
 }
 
-/// The path in a line of [`STATUS`], relative to the top of the repository. It follows a number of
-/// fields that depends on the kind of the line.
-fn path(line: &str) -> Option<&str> {
-    let fields = match line.as_bytes().first()? {
+/// The path in an entry of [`STATUS`], relative to the top of the repository. The number of fields
+/// before the path depends on the kind of the entry.
+fn path(entry: &str) -> Option<&str> {
+    let fields = match entry.as_bytes().first()? {
         b'1' => 8,
         b'u' => 10,
         b'?' => 1,
         _ => return None,
     };
-    line.splitn(fields + 1, ' ').nth(fields)
+    entry.splitn(fields + 1, ' ').nth(fields)
 }

@@ -62,7 +62,7 @@ impl EngineEnv {
         (!self.store.is_durable()).then(|| IN_MEMORY.into())
     }
 
-    /// About how many bytes every request of a session has besides its conversation: this system
+    /// The approximate size in bytes of the part that all requests of the session share: this system
     /// prompt and the tools. The tools differ little between sessions, so they are measured once.
     pub(crate) fn fixed_bytes(&self, settings: &SessionSettings, system: &str) -> u64 {
         let tools = self.tool_bytes.get_or_init(|| {

@@ -89,8 +89,8 @@ impl Sessions {
     ///
     /// # Errors
     /// [`SessionError::NotLive`] if the session is only saved, [`Refused::Closed`] if it is closed,
-    /// and [`SessionError::UnknownSession`] if there is no such session. For a daemon's session, the
-    /// first operation on the handle reports the first two.
+    /// and [`SessionError::UnknownSession`] if there is no such session. For a daemon's session,
+    /// the first operation on the handle reports the first two.
     ///
     /// [`Refused::Closed`]: holdpoint_common::Refused::Closed
     pub async fn reach(&self, id: &SessionId) -> Result<SessionHandle, SessionError> {
@@ -123,8 +123,8 @@ impl Sessions {
     ///
     /// # Errors
     /// [`SessionError`] if there is no such session, or it can't be opened.
-    pub async fn get(&self, what: &str) -> Result<SessionHandle, SessionError> {
-        with_backend!(AnySessions, &self.0, sessions => Ok(sessions.get(what).await?.into()))
+    pub async fn get(&self, given: &str) -> Result<SessionHandle, SessionError> {
+        with_backend!(AnySessions, &self.0, sessions => Ok(sessions.get(given).await?.into()))
     }
 
     /// The snapshot of the session with this id, name or unique prefix of an id. A session that is
@@ -132,8 +132,8 @@ impl Sessions {
     ///
     /// # Errors
     /// [`SessionError`] if there is no such session, or it can't be read.
-    pub async fn look(&self, what: &str) -> Result<Arc<Snapshot>, SessionError> {
-        with_backend!(AnySessions, &self.0, sessions => sessions.look(what).await)
+    pub async fn look(&self, given: &str) -> Result<Arc<Snapshot>, SessionError> {
+        with_backend!(AnySessions, &self.0, sessions => sessions.look(given).await)
     }
 
     /// Exports the saved part of a session as text, in the format of [`transfer`](crate::transfer).
@@ -143,10 +143,10 @@ impl Sessions {
     /// Incomplete text has no last line.
     pub async fn export(
         &self,
-        what: &str,
+        given: &str,
         out: &mut (dyn Write + Send),
     ) -> Result<(), ExportError> {
-        with_backend!(AnySessions, &self.0, sessions => sessions.export(what, out).await)
+        with_backend!(AnySessions, &self.0, sessions => sessions.export(given, out).await)
     }
 
     /// Imports an exported session under its own id, or under a new one if that is taken.
@@ -162,7 +162,7 @@ impl Sessions {
     /// damaged to be read, only its first ask is included, if the list has it.
     ///
     /// # Errors
-    /// As [`list`](Self::list).
+    /// The errors of [`list`](Self::list).
     pub async fn inbox(&self) -> Result<Vec<InboxAsk>, SessionError> {
         with_backend!(AnySessions, &self.0, sessions => sessions.inbox().await)
     }
@@ -195,14 +195,14 @@ impl Sessions {
     /// unless the answer would be refused: then the session stays as it is.
     ///
     /// # Errors
-    /// As [`SessionHandle::answer`]; [`SessionError`] if there is no such session, or it can't be
+    /// The errors of [`SessionHandle::answer`]; [`SessionError`] if there is no such session, or it can't be
     /// opened.
     pub async fn answer(&self, ask: &AskId, answer: Answer) -> Result<Answered, SessionError> {
         match self
             .act(&ask.session, AnswerRequest { ask: ask.clone(), answer: answer.clone() })
             .await
         {
-            // It would accept the answer.
+            // The session is only saved, and would accept the answer.
             Err(SessionError::NotLive { .. }) => {
                 self.get(ask.session.as_str()).await?.answer(ask, answer).await
             }
@@ -213,7 +213,7 @@ impl Sessions {
     /// Starts to watch all sessions. The stream begins with the present state of every session.
     ///
     /// # Errors
-    /// As [`list`](Self::list).
+    /// The errors of [`list`](Self::list).
     pub async fn watch(&self) -> Result<Watch, SessionError> {
         Ok(Watch(match &self.0 {
             AnySessions::Local(sessions) => AnyWatch::Local(Box::new(sessions.watch().await?)),
@@ -226,7 +226,7 @@ impl Sessions {
     /// not opened.
     ///
     /// # Errors
-    /// As [`SessionHandle::rename`].
+    /// The errors of [`SessionHandle::rename`].
     pub async fn rename(
         &self,
         id: &SessionId,
@@ -239,7 +239,7 @@ impl Sessions {
     /// saved is not opened: its queued prompts are handed back, and its asks are closed.
     ///
     /// # Errors
-    /// As [`SessionHandle::close`].
+    /// The errors of [`SessionHandle::close`].
     pub async fn close(&self, id: &SessionId) -> Result<(), SessionError> {
         self.act(id, CloseRequest { unused_since: None }).await
     }
@@ -248,7 +248,7 @@ impl Sessions {
     /// does.
     ///
     /// # Errors
-    /// As [`SessionHandle::close_unused`].
+    /// The errors of [`SessionHandle::close_unused`].
     pub async fn close_unused(&self, id: &SessionId, since: u64) -> Result<(), SessionError> {
         self.act(id, CloseRequest { unused_since: Some(since) }).await
     }
@@ -272,10 +272,10 @@ impl Sessions {
     ///
     /// # Errors
     /// [`SessionError::Live`] if it has an actor; [`SessionError::Ambiguous`] if several sessions
-    /// have the name; [`SessionError::Inexact`] if `what` is only a prefix of an id;
+    /// have the name; [`SessionError::Inexact`] if `given` is only a prefix of an id;
     /// [`SessionError`] if there is no such session, or the store fails.
-    pub async fn delete(&self, what: &str) -> Result<(), SessionError> {
-        with_backend!(AnySessions, &self.0, sessions => sessions.delete(what).await)
+    pub async fn delete(&self, given: &str) -> Result<(), SessionError> {
+        with_backend!(AnySessions, &self.0, sessions => sessions.delete(given).await)
     }
 
     /// All sessions: first the live ones, then the saved ones, each newest first.

@@ -123,12 +123,12 @@ impl State {
     /// Builds the state of a session whose first fact cannot be read, from the session's summary
     /// and the time it was opened. The asks mode and the policy, which only that fact recorded, get
     /// their most cautious values: the policy asks, and a person answers.
-    pub(crate) fn without_opening(listed: &SessionSummary, opened: Timestamp) -> Self {
+    pub(crate) fn without_opening(summary: &SessionSummary, opened: Timestamp) -> Self {
         let settings = SessionSettings {
-            id: listed.id.clone(),
-            name: listed.name.clone(),
-            workspace: listed.workspace.clone(),
-            model: listed.model.clone(),
+            id: summary.id.clone(),
+            name: summary.name.clone(),
+            workspace: summary.workspace.clone(),
+            model: summary.model.clone(),
             asks: AsksMode::Wait,
             policy: PolicyMode::Ask,
             rules: PolicyRules::default(),
@@ -136,7 +136,7 @@ impl State {
             max_turn_tokens: 0,
         };
         // The summary repeats the name if there is no title.
-        let title = Some(&listed.title).filter(|title| **title != listed.name);
+        let title = Some(&summary.title).filter(|title| **title != summary.name);
         Self { title: title.cloned(), ..Self::fresh(settings, opened) }
     }
 
@@ -354,8 +354,8 @@ impl State {
             && self.jobs.is_empty()
     }
 
-    /// Whether the session has work, or was given or began any after the fact with this number.
-    /// Background jobs do not count.
+    /// Whether the session has work now, or was given or began work after the fact with this
+    /// number. Background jobs do not count.
     fn is_used_since(&self, since: u64) -> bool {
         self.turn().is_some()
             || self.run.is_some()

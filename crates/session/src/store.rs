@@ -20,9 +20,9 @@ pub use sqlite::{Salvaged, Sqlite};
 
 /// A store of the logs of all sessions.
 ///
-/// The futures that it returns are polled on a session's thread: they work elsewhere or are ready
-/// at once. A future that is dropped half-way, because the session's actor has failed, may or may
-/// not have done its work; the log is read again then.
+/// The returned futures are polled on a session's thread, so they must do their work elsewhere or
+/// be ready at once. A future that is dropped half-way, because the session's actor has failed, may
+/// or may not have done its work; the log is read again then.
 pub trait SessionStore: Send + Sync + 'static {
     /// Whether acknowledged facts outlive the process. If not, nothing is reported as saved.
     fn is_durable(&self) -> bool {
@@ -102,16 +102,20 @@ pub trait SessionLog: Send + Sync + 'static {
         summary: SessionSummary,
     ) -> BoxFuture<'static, Result<(), StoreError>>;
 
-    /// The first facts with numbers in `range`, in order: at most `most`, and no more once a
+    /// The first facts with numbers in `range`, in order: at most `max_facts`, and no more once a
     /// megabyte is reached. A [`Delta::Gap`] takes the place of a fact that can't be read; near
     /// damage it may cover more than one number.
     ///
     /// # Errors
     /// [`StoreError::Io`] if the facts can't be read; clients receive a gap instead.
-    fn page(&self, range: Range<u64>, most: usize) -> BoxFuture<'static, Result<Page, StoreError>>;
+    fn page(
+        &self,
+        range: Range<u64>,
+        max_facts: usize,
+    ) -> BoxFuture<'static, Result<Page, StoreError>>;
 
-    /// The session as it was last saved for lists, which describes it if its first fact can't be
-    /// read. `None` if that is lost, too, or if the store can't lose facts.
+    /// The session's saved entry in lists, which describes the session if its first fact can't be
+    /// read. `None` if the entry is lost, too, or if the store can't lose facts.
     ///
     /// # Errors
     /// [`StoreError::Io`] if the session can't be read.
@@ -119,15 +123,15 @@ pub trait SessionLog: Send + Sync + 'static {
         std::future::ready(Ok(None)).boxed()
     }
 
-    /// The number from which on `range` has `newest` facts: its start if it has fewer, and its end
-    /// if `newest` is 0.
+    /// The number at which the newest `count` facts in `range` begin: the start of `range` if it
+    /// has fewer facts, and its end if `count` is 0.
     ///
     /// # Errors
     /// [`StoreError::Io`] if the log can't be read.
     fn newest(
         &self,
         range: Range<u64>,
-        newest: usize,
+        count: usize,
     ) -> BoxFuture<'static, Result<u64, StoreError>>;
 
     /// Saves pieces of a streaming answer durably: deltas, each of which continues the one before.
@@ -155,7 +159,7 @@ pub trait SessionLog: Send + Sync + 'static {
 
     /// Gives back the numbers of `unused`, the last part of the reserved numbers: the next
     /// reservation begins with them. Does nothing if more were reserved since. The call itself
-    /// starts the work, so a session that ends does not wait for the future.
+    /// starts the work, so a session that ends need not wait for the future.
     ///
     /// # Errors
     /// [`StoreError`]: the numbers stay reserved, and are never used.
@@ -222,10 +226,10 @@ pub struct Page {
 }
 
 impl Page {
-    /// A page of the first `most` of these facts. If there are more, it is not the last page.
-    fn up_to(mut facts: Vec<Arc<Event>>, most: usize) -> Self {
-        let next = facts.get(most).map(|event| event.seq);
-        facts.truncate(most);
+    /// A page of the first `max_facts` of these facts. If there are more, it is not the last page.
+    fn up_to(mut facts: Vec<Arc<Event>>, max_facts: usize) -> Self {
+        let next = facts.get(max_facts).map(|event| event.seq);
+        facts.truncate(max_facts);
         Self { facts, next }
     }
 }
@@ -237,7 +241,8 @@ impl dyn SessionLog {
     /// # Errors
     /// [`StoreError::Io`] if they can't be read.
     pub async fn read(&self, range: Range<u64>) -> Result<Vec<Arc<Event>>, StoreError> {
-        let (mut facts, mut pages) = (Vec::new(), Pages::within(self, range));
+        let mut facts = Vec::new();
+        let mut pages = Pages::within(self, range);
         while let Some(mut page) = pages.next().await? {
             facts.append(&mut page);
         }
@@ -246,7 +251,7 @@ impl dyn SessionLog {
 }
 
 /// How many facts are read at a time from a whole log.
-const PAGE: usize = 16_384;
+const PAGE_FACTS: usize = 16_384;
 
 /// The facts of a log, page by page, because a whole log may not fit into memory. Pages are counted
 /// in facts, not in numbers, because a damaged row can have any number.
@@ -269,7 +274,7 @@ impl<'a> Pages<'a> {
     /// The next page; `None` after the last.
     pub(crate) async fn next(&mut self) -> Result<Option<Vec<Arc<Event>>>, StoreError> {
         let Some(range) = self.range.clone() else { return Ok(None) };
-        let page = self.log.page(range.clone(), PAGE).await?;
+        let page = self.log.page(range.clone(), PAGE_FACTS).await?;
         self.range = page.next.map(|next| next..range.end);
         Ok(Some(page.facts))
     }

@@ -1,5 +1,5 @@
 //! A harness for tests: the real engine and actors, a model with scripted answers, and a recorder
-//! of events. It waits for events, and a test fails if an event does not arrive within
+//! of events. The harness waits for events, and a test fails if an event does not arrive within
 //! [`patience`].
 //!
 //! ```

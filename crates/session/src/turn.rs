@@ -72,20 +72,20 @@ pub(crate) async fn run(job: TurnJob) {
     // A cut in the meantime takes effect at the first gate.
     let system =
         cancel.run_until_cancelled(project::system_prompt(&env.system, env.workspace.root())).await;
-    let (system, cut) = system.unwrap_or_else(|| (Arc::clone(&env.system), None));
-    if let Some(reason) = cut {
+    let (system, project_cut) = system.unwrap_or_else(|| (Arc::clone(&env.system), None));
+    if let Some(reason) = project_cut {
         // If the actor is gone, the token is cancelled.
         let _ = to_actor.send(LaneMessage::Report(Report::ProjectCut { reason })).await;
     }
-    let before = if iteration {
+    let repository_before = if iteration {
         cancel.run_until_cancelled(Repository::now(&env.workspace)).await
     } else {
         None
     };
-    let before = before.flatten();
+    let repository_before = repository_before.flatten();
     let runner = Runner {
         turn,
-        before,
+        repository_before,
         env,
         specs,
         system,
@@ -156,7 +156,7 @@ impl End {
 struct Runner {
     turn: TurnId,
     /// In a run, the repository of the workspace as it was before the turn.
-    before: Option<Repository>,
+    repository_before: Option<Repository>,
     env: Arc<SessionEnv>,
     specs: Arc<[ToolSpec]>,
     /// The system prompt of this turn, with the project's instructions.
@@ -200,9 +200,8 @@ impl Runner {
 
     /// Reports which files have changed, including changes by commands. Stops at a cut.
     async fn report_file_changes(&self) {
-        let Some(before) = self.before.as_ref().filter(|_| !self.cancel.is_cancelled()) else {
-            return;
-        };
+        let before = self.repository_before.as_ref();
+        let Some(before) = before.filter(|_| !self.cancel.is_cancelled()) else { return };
         let changed = tokio::select! {
             () = self.cancel.cancelled() => return,
             changed = before.changed_since(&self.env.workspace) => changed,
@@ -221,14 +220,14 @@ impl Runner {
             return None;
         }
         let end = self.calls(pending_calls, Vec::new(), toolbox).await;
-        self.step_finished(used).await;
+        self.report_step_end(used, None).await;
         end
     }
 
     async fn steps(&mut self, mut step: u32, toolbox: &mut Toolbox) -> End {
         loop {
-            let history = match self.gate(Gate::Step).await {
-                GateAnswer::Step(history) => history,
+            let conversation = match self.gate(Gate::Step).await {
+                GateAnswer::Step(conversation) => conversation,
                 GateAnswer::Limit(reason) => {
                     return End { error: Some(reason), ..End::with_outcome(Outcome::Limit) };
                 }
@@ -238,18 +237,18 @@ impl Runner {
             };
             step += 1;
             let span = tracing::info_span!("step", step);
-            if let Some(end) = self.step(history, toolbox).instrument(span).await {
+            if let Some(end) = self.step(conversation, toolbox).instrument(span).await {
                 return end;
             }
         }
     }
 
-    /// Takes one step. `Some` if it was the last.
-    async fn step(&mut self, history: Conversation, toolbox: &mut Toolbox) -> Option<End> {
-        let request = match self.request(history).await {
+    /// Takes one step. Returns `Some` if it was the last.
+    async fn step(&mut self, conversation: Conversation, toolbox: &mut Toolbox) -> Option<End> {
+        let request = match self.request(conversation).await {
             Ok(request) => request,
             Err(end) => {
-                self.step_finished(Usage::default()).await;
+                self.report_step_end(Usage::default(), None).await;
                 return Some(end);
             }
         };
@@ -267,7 +266,7 @@ impl Runner {
             answer::Stop::Refused(error) => Some(self.after_refusal(error, &request)),
             _ => None,
         };
-        self.step_ended(usage, refusal.as_ref()).await;
+        self.report_step_end(usage, refusal.as_ref()).await;
         match stop {
             answer::Stop::Whole => called.unwrap_or_else(|| Some(End::default())),
             answer::Stop::Cut => Some(End::with_outcome(Outcome::Interrupted)),
@@ -286,7 +285,7 @@ impl Runner {
     }
 
     /// Handles an answer that broke off: its text is kept, and the model is asked, once, to
-    /// continue. `Some` if it is not asked again.
+    /// continue. Returns `Some` if the model is not asked again.
     async fn continue_answer(&mut self, error: ModelError) -> Option<End> {
         if std::mem::replace(&mut self.continues, true) {
             return Some(End::failed(error.to_string()));
@@ -298,7 +297,7 @@ impl Runner {
         }
     }
 
-    fn item(&mut self) -> ItemId {
+    fn take_item_id(&mut self) -> ItemId {
         let item = self.next_item;
         self.next_item = item.next();
         item
@@ -314,8 +313,8 @@ impl Runner {
     }
 
     /// Waits at the gate of a call, after the earlier calls of the answer have reached theirs.
-    async fn gate_in(&self, mut order: Order, gate: Gate) -> GateAnswer {
-        order.wait_turn().await;
+    async fn gate_in_order(&self, mut order: Order, gate: Gate) -> GateAnswer {
+        order.wait_for_earlier().await;
         let (sender, receiver) = oneshot::channel();
         let sent = self.lane.send(LaneMessage::Gate(gate, sender)).await;
         drop(order);
@@ -330,13 +329,9 @@ impl Runner {
         let _ = self.lane.send(LaneMessage::Report(report)).await;
     }
 
-    async fn step_finished(&self, usage: Usage) {
-        self.step_ended(usage, None).await;
-    }
-
     /// Reports the end of a step. `refusal` is the consequence if the provider refused the step's
     /// request.
-    async fn step_ended(&self, usage: Usage, refusal: Option<&Refusal>) {
+    async fn report_step_end(&self, usage: Usage, refusal: Option<&Refusal>) {
         let (refused, omitted) = match refusal {
             Some(Refusal::Omit(omission)) => (false, Some(omission.clone())),
             Some(Refusal::DropPrompts(_)) => (true, None),

@@ -149,7 +149,8 @@ impl Asker {
         pause_response(self.ask(AskRequest::Pause(request)))
     }
 
-    /// `None` if the subject ended first. The session closes the ask with its call.
+    /// Pauses until the user answers, the turn is cut or the subject ends; `None` if the subject
+    /// ended first. The session closes the ask when the call ends.
     pub(crate) fn pause_about(
         &self,
         subject: &Subject,
@@ -181,7 +182,7 @@ impl Asker {
         ToolRequest::Ask(ToolAsk { turn: self.turn, call: self.call, request, answering })
     }
 
-    /// `None` if the turn was cut or the session closed.
+    /// Reads or changes the tasks and notes; `None` if the turn was cut or the session closed.
     pub(crate) fn tasks(&self, request: TaskRequest) -> Option<TasksReply> {
         let (turn, call) = (self.turn, self.call);
         self.wait(|answering| ToolRequest::Tasks { turn, call, request, answering })

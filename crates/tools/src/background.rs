@@ -41,7 +41,7 @@ struct Shared {
 
 #[derive(Default)]
 struct Jobs {
-    /// The session has ended, and no job may be started.
+    /// Whether the session has ended, so that no job may be started.
     closed: bool,
     /// The turn that was cut last. It may start no more jobs.
     cut: Option<TurnId>,
@@ -124,12 +124,18 @@ impl BackgroundJobs {
             if jobs.all.contains_key(&id) {
                 return Err(io::Error::other("this call has already started a background job"));
             }
-            jobs.forget_oldest();
+            jobs.forget_oldest_ended();
             // Registered before it runs, so that a cut finds it.
-            let (since, output) = (Instant::now(), KeptOutput::default());
-            let (processes, command) = (processes.clone(), command.to_owned());
-            let job =
-                Job { turn, command, since, processes, output, ending: None, end: None, ran: None };
+            let job = Job {
+                turn,
+                command: command.to_owned(),
+                since: Instant::now(),
+                processes: processes.clone(),
+                output: KeptOutput::default(),
+                ending: None,
+                end: None,
+                ran: None,
+            };
             jobs.all.insert(id, job);
         }
         let started = processes.spawn(spec).and_then(|process| {
@@ -163,7 +169,7 @@ impl BackgroundJobs {
         all.collect()
     }
 
-    /// Reads up to `most` bytes of a job's output from offset `from` on, or the newest. Waits until
+    /// Reads up to `max_bytes` of a job's output from offset `from` on, or the newest. Waits until
     /// the deadline for new output or the end of the job; without a deadline, it does not wait.
     /// `None` if there is no such job.
     pub(crate) fn read(
@@ -171,7 +177,7 @@ impl BackgroundJobs {
         cancel: &CancellationToken,
         id: CallId,
         from: Option<u64>,
-        most: usize,
+        max_bytes: usize,
         deadline: Option<Instant>,
     ) -> Option<JobOutput> {
         let mut jobs = self.jobs();
@@ -179,28 +185,33 @@ impl BackgroundJobs {
             let job = jobs.all.get(&id)?;
             let written = job.output.written();
             let has_new_output = from.map_or(written > 0, |from| written > from);
-            let left =
-                deadline.map_or(Duration::ZERO, |by| by.saturating_duration_since(Instant::now()));
-            if has_new_output || job.end.is_some() || left.is_zero() || cancel.is_cancelled() {
-                let (from, text) = job.output.read(from, most);
+            let remaining = deadline.map_or(Duration::ZERO, |deadline| {
+                deadline.saturating_duration_since(Instant::now())
+            });
+            if has_new_output || job.end.is_some() || remaining.is_zero() || cancel.is_cancelled() {
+                let (from, text) = job.output.read(from, max_bytes);
                 let next = from + text.len() as u64;
                 return Some(JobOutput { text, from, next, written, end: job.end });
             }
-            jobs =
-                self.0.changed.wait_timeout(jobs, left).unwrap_or_else(PoisonError::into_inner).0;
+            jobs = self
+                .0
+                .changed
+                .wait_timeout(jobs, remaining)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
         }
     }
 
     /// Stops a job and waits until it has ended, at most the grace plus two seconds. `None` if
     /// there is no such job.
     pub fn stop(&self, id: CallId) -> Option<JobEnd> {
-        let by = {
+        let deadline = {
             let mut jobs = self.jobs();
             let job = jobs.all.get_mut(&id)?;
-            job.finish(JobEnd::Stopped);
+            job.start_ending(JobEnd::Stopped);
             Instant::now() + job.processes.grace() + 2 * ABANDON_AFTER
         };
-        self.wait_ended_jobs(by, |known, _| known == id);
+        self.wait_for_ends(deadline, |known, _| known == id);
         self.jobs().all.get(&id).map(|job| job.end.unwrap_or(JobEnd::Stopped))
     }
 
@@ -211,7 +222,7 @@ impl BackgroundJobs {
         jobs.all
             .values_mut()
             .filter(|job| job.turn == turn)
-            .for_each(|job| job.finish(JobEnd::Interrupted));
+            .for_each(|job| job.start_ending(JobEnd::Interrupted));
         // Wake the calls that wait for output, so that they notice the cut.
         self.0.changed.notify_all();
     }
@@ -223,7 +234,7 @@ impl BackgroundJobs {
     }
 
     /// Waits until the jobs of a cut turn have ended, at most their longest grace plus two seconds.
-    /// Returns the processes that were ended, with those that are still alive in `left`.
+    /// Returns the processes that were ended, and in `not_ended` those that are still alive.
     #[must_use]
     pub fn finish(&self, turn: TurnId) -> EndedProcesses {
         let of_turn: Vec<_> = self
@@ -235,9 +246,9 @@ impl BackgroundJobs {
             .collect();
         let mut ended = EndedProcesses::default();
         if let Some(grace) = of_turn.iter().map(Processes::grace).max() {
-            let by = Instant::now() + grace + ABANDON_AFTER;
-            of_turn.iter().for_each(|processes| ended.add(processes.finish_by(by)));
-            self.wait_ended_jobs(by + ABANDON_AFTER, |_, job| job.turn == turn);
+            let deadline = Instant::now() + grace + ABANDON_AFTER;
+            of_turn.iter().for_each(|processes| ended.add(processes.finish_by(deadline)));
+            self.wait_for_ends(deadline + ABANDON_AFTER, |_, job| job.turn == turn);
         }
         ended
     }
@@ -246,19 +257,24 @@ impl BackgroundJobs {
     pub fn close(&self) {
         let mut jobs = self.jobs();
         jobs.closed = true;
-        jobs.all.values_mut().for_each(|job| job.finish(JobEnd::SessionClosed));
+        jobs.all.values_mut().for_each(|job| job.start_ending(JobEnd::SessionClosed));
         self.0.changed.notify_all();
     }
 
-    fn wait_ended_jobs(&self, by: Instant, which: impl Fn(CallId, &Job) -> bool) {
+    /// Waits until all jobs that `is_included` selects have ended, or until the deadline.
+    fn wait_for_ends(&self, deadline: Instant, is_included: impl Fn(CallId, &Job) -> bool) {
         let mut jobs = self.jobs();
-        while jobs.all.iter().any(|(id, job)| which(*id, job) && job.end.is_none()) {
-            let left = by.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+        while jobs.all.iter().any(|(id, job)| is_included(*id, job) && job.end.is_none()) {
+            let remaining = deadline.saturating_duration_since(Instant::now());
+            if remaining.is_zero() {
                 return;
             }
-            jobs =
-                self.0.changed.wait_timeout(jobs, left).unwrap_or_else(PoisonError::into_inner).0;
+            jobs = self
+                .0
+                .changed
+                .wait_timeout(jobs, remaining)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
         }
     }
 
@@ -274,10 +290,10 @@ impl Shared {
 }
 
 impl Jobs {
-    fn forget_oldest(&mut self) {
-        let over: Vec<_> =
+    fn forget_oldest_ended(&mut self) {
+        let ended: Vec<_> =
             self.all.iter().filter(|(_, job)| job.end.is_some()).map(|(id, _)| *id).collect();
-        for id in over.iter().take(over.len().saturating_sub(MAX_ENDED_JOBS - 1)) {
+        for id in ended.iter().take(ended.len().saturating_sub(MAX_ENDED_JOBS - 1)) {
             self.all.remove(id);
         }
     }
@@ -289,9 +305,9 @@ impl Job {
     }
 
     /// Begins to end the job, unless it is already being ended for another reason.
-    fn finish(&mut self, why: JobEnd) {
+    fn start_ending(&mut self, cause: JobEnd) {
         if self.end.is_none() {
-            self.ending.get_or_insert(why);
+            self.ending.get_or_insert(cause);
             self.processes.end();
         }
     }

@@ -1,4 +1,4 @@
-//! The built-in tools, one per file. Two of them share `failed_intent`.
+//! The built-in tools, one per file. `edit_file` and `write_file` share `failed_intent`.
 
 mod ask_user;
 mod edit_file;

@@ -115,18 +115,18 @@ impl ToolContext {
         self.background.start(&self.asker, &self.cancel, processes, spec, command, timeout)
     }
 
-    /// Reads up to `most` bytes of a job's output from offset `from` on, or the newest. Waits until
-    /// the deadline for new output or the end of the job; without a deadline, it does not wait.
-    /// `None` if there is no such job.
+    /// Reads up to `max_bytes` of a job's output from offset `from` on; without an offset, the
+    /// newest output. Waits until the deadline for new output or the end of the job; without a
+    /// deadline, does not wait. `None` if there is no such job.
     #[must_use]
     pub fn read_job(
         &self,
         id: CallId,
         from: Option<u64>,
-        most: usize,
+        max_bytes: usize,
         deadline: Option<Instant>,
     ) -> Option<JobOutput> {
-        self.background.read(&self.cancel, id, from, most, deadline)
+        self.background.read(&self.cancel, id, from, max_bytes, deadline)
     }
 
     /// Whether the turn was cut. A tool that works for long checks this regularly and returns
@@ -168,9 +168,9 @@ impl ToolContext {
         self.asker.pause(self.pause_request(kind, message.into(), details))
     }
 
-    /// Like [`pause`](Self::pause), but about something that may end before the user answers.
-    /// Returns `None` if it has ended. The tool then returns an error that says so, which closes
-    /// the ask.
+    /// Like [`pause`](Self::pause), but about a subject that may end before the user answers.
+    /// Returns `None` if the subject has ended. The tool then returns an error that says so, which
+    /// closes the ask.
     pub fn pause_about(
         &self,
         subject: &Subject,

@@ -110,29 +110,31 @@ const UNATTENDED: [(&str, &str); 11] = [
 /// ```
 pub fn allowed(vars: impl IntoIterator<Item = (String, String)>) -> Vec<(String, String)> {
     let vars = vars.into_iter().filter(|(name, _)| is_allowed(name));
-    let vars = vars
-        .map(|(name, value)| if name == "PATH" { (name, absolute(&value)) } else { (name, value) });
+    let vars = vars.map(|(name, value)| {
+        let value = if name == "PATH" { absolute_entries(&value) } else { value };
+        (name, value)
+    });
     vars.chain(UNATTENDED.map(|(name, value)| (name.to_owned(), value.to_owned()))).collect()
 }
 
 /// The absolute entries of a `PATH`. An empty entry would mean the current folder.
-fn absolute(path: &str) -> String {
-    path_of(path.split(':').filter(|entry| entry.starts_with('/')))
+fn absolute_entries(path: &str) -> String {
+    join_entries(path.split(':').filter(|entry| entry.starts_with('/')))
 }
 
 /// Joins entries to a `PATH`, or returns the default if there are none.
-fn path_of<'a>(entries: impl Iterator<Item = &'a str>) -> String {
+fn join_entries<'a>(entries: impl Iterator<Item = &'a str>) -> String {
     let entries: Vec<_> = entries.collect();
-    if entries.is_empty() { PATH.to_owned() } else { entries.join(":") }
+    if entries.is_empty() { DEFAULT_PATH.to_owned() } else { entries.join(":") }
 }
 
 /// The default `PATH`.
-const PATH: &str = "/usr/bin:/bin";
+const DEFAULT_PATH: &str = "/usr/bin:/bin";
 
 /// The `PATH` of an environment. If there are several, the last one counts, as it does for a
 /// program.
-fn path(env: &[(String, String)]) -> &str {
-    env.iter().rev().find(|(name, _)| name == "PATH").map_or(PATH, |(_, path)| path)
+fn path_variable(env: &[(String, String)]) -> &str {
+    env.iter().rev().find(|(name, _)| name == "PATH").map_or(DEFAULT_PATH, |(_, path)| path)
 }
 
 /// Finds a program that Holdpoint itself starts, as opposed to a command: the first executable file
@@ -149,7 +151,7 @@ fn path(env: &[(String, String)]) -> &str {
 #[must_use]
 pub fn program(names: &[&str], env: &[(String, String)], outside: &Path) -> Option<PathBuf> {
     let folders: Vec<_> =
-        split_paths(path(env)).filter(|folder| is_outside(folder, outside)).collect();
+        split_paths(path_variable(env)).filter(|folder| is_outside(folder, outside)).collect();
     let mut files =
         names.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
     files.find(|file| is_program(file) && is_outside(file, outside))
@@ -159,21 +161,23 @@ pub fn program(names: &[&str], env: &[(String, String)], outside: &Path) -> Opti
 /// has only the entries that exist and do not lie below `outside`.
 #[must_use]
 pub fn outside(env: &[(String, String)], outside: &Path) -> Vec<(String, String)> {
-    let entries = path(env).split(':').filter(|entry| is_outside(Path::new(entry), outside));
+    let entries =
+        path_variable(env).split(':').filter(|entry| is_outside(Path::new(entry), outside));
     let others = env.iter().filter(|(name, _)| name != "PATH").cloned();
-    others.chain([("PATH".to_owned(), path_of(entries))]).collect()
+    others.chain([("PATH".to_owned(), join_entries(entries))]).collect()
 }
 
 /// Finds a program by its name, even below the workspace.
 pub(crate) fn program_anywhere(name: &OsStr, env: &[(String, String)]) -> Option<PathBuf> {
-    let mut files = split_paths(path(env))
+    let mut files = split_paths(path_variable(env))
         .filter(|folder| folder.is_absolute())
         .map(|folder| folder.join(name));
     files.find(|file| is_program(file))
 }
 
 pub(crate) fn is_program(file: &Path) -> bool {
-    fs::metadata(file).is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
+    fs::metadata(file)
+        .is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
 }
 
 /// Whether a path is absolute, exists, and does not lie below `folder`, neither as named nor with
@@ -206,9 +210,9 @@ const XAUTHORITY: &str = "XAUTHORITY";
 ///
 /// Commands do not get these, for the reason given at [`display`].
 pub fn desktop(vars: impl IntoIterator<Item = (String, String)>) -> Vec<(String, String)> {
-    let is_one =
+    let is_desktop_variable =
         |(name, value): &(String, String)| DESKTOP.contains(&name.as_str()) && !value.is_empty();
-    let vars: Vec<_> = vars.into_iter().filter(is_one).collect();
+    let vars: Vec<_> = vars.into_iter().filter(is_desktop_variable).collect();
     let reaches =
         |name: &str| matches!(name, "DISPLAY" | "WAYLAND_DISPLAY" | "DBUS_SESSION_BUS_ADDRESS");
     if vars.iter().any(|(name, _)| reaches(name)) { vars } else { Vec::new() }

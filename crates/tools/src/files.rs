@@ -19,12 +19,12 @@ const MAX_PAST: usize = 256;
 
 /// The files that the calls of one session have seen. Clones share the same state.
 ///
-/// The next call sees a read or a write at once. After a restart, the session
+/// A read or a write counts from the next call on. After a restart, the session
 /// [restores](Self::recall) the marks from its log.
 #[derive(Debug, Clone, Default)]
 pub struct Files {
     known_files: Arc<Mutex<HashMap<String, KnownFile>>>,
-    busy: Arc<Mutex<HashMap<PathBuf, Arc<Mutex<()>>>>>,
+    file_locks: Arc<Mutex<HashMap<PathBuf, Arc<Mutex<()>>>>>,
 }
 
 /// The last known version of a file.
@@ -38,43 +38,43 @@ struct KnownFile {
 impl Files {
     /// Restores marks from the log, except for files that already have a newer one.
     pub fn recall(&self, marks: impl IntoIterator<Item = FileMark>) {
-        let mut seen = lock(&self.known_files);
+        let mut known = lock(&self.known_files);
         for mark in marks {
-            seen.entry(mark.path.clone()).or_insert(KnownFile { mark, past: VecDeque::new() });
+            known.entry(mark.path.clone()).or_insert(KnownFile { mark, past: VecDeque::new() });
         }
     }
 
     /// Runs `work` while no other call of the session works on the file.
     pub(crate) fn with_lock<T>(&self, path: &Path, work: impl FnOnce() -> T) -> T {
-        let own = Arc::clone(lock(&self.busy).entry(path.to_owned()).or_default());
+        let file_lock = Arc::clone(lock(&self.file_locks).entry(path.to_owned()).or_default());
         let result = {
-            let _alone = lock(&own);
+            let _guard = lock(&file_lock);
             work()
         };
         // A call that waits for the file also holds a reference.
-        let mut busy = lock(&self.busy);
-        drop(own);
-        if busy.get(path).is_some_and(|held| Arc::strong_count(held) == 1) {
-            busy.remove(path);
+        let mut file_locks = lock(&self.file_locks);
+        drop(file_lock);
+        if file_locks.get(path).is_some_and(|file_lock| Arc::strong_count(file_lock) == 1) {
+            file_locks.remove(path);
         }
         result
     }
 
     /// Records that a call has read the file in this version.
-    pub(crate) fn read(&self, now: FileMark) {
-        let mut seen = lock(&self.known_files);
-        match seen.get_mut(&now.path) {
+    pub(crate) fn record_read(&self, now: FileMark) {
+        let mut known = lock(&self.known_files);
+        match known.get_mut(&now.path) {
             Some(before) if is_same(&before.mark, &now) => before.mark = now,
             _ => {
-                seen.insert(now.path.clone(), KnownFile { mark: now, past: VecDeque::new() });
+                known.insert(now.path.clone(), KnownFile { mark: now, past: VecDeque::new() });
             }
         }
     }
 
     /// Records that a call has changed the file from `before` to `now`.
-    pub(crate) fn wrote(&self, before: Option<FileMark>, now: FileMark) {
-        let mut seen = lock(&self.known_files);
-        let past = seen
+    pub(crate) fn record_write(&self, before: Option<FileMark>, now: FileMark) {
+        let mut known = lock(&self.known_files);
+        let past = known
             .remove(&now.path)
             .filter(|last| before.as_ref().is_some_and(|before| is_same(&last.mark, before)));
         let mut past = past.map(|last| last.past).unwrap_or_default();
@@ -82,7 +82,7 @@ impl Files {
         if past.len() > MAX_PAST {
             past.pop_front();
         }
-        seen.insert(now.path.clone(), KnownFile { mark: now, past });
+        known.insert(now.path.clone(), KnownFile { mark: now, past });
     }
 
     /// Whether others have changed the file since a call of the session last read or wrote it.

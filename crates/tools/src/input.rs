@@ -23,7 +23,7 @@ pub fn schema_of<T: JsonSchema>() -> Value {
     schema.to_value()
 }
 
-/// Joins the lines of each paragraph of a description, which are those of a doc comment.
+/// Joins the lines of each paragraph of a description, because a doc comment wraps them.
 fn join_lines(schema: &mut Schema) {
     if let Some(Value::String(text)) = schema.get_mut("description") {
         let paragraphs: Vec<_> =

@@ -52,11 +52,11 @@ impl Place {
             let why = format!("{path}: `~` is not expanded: give the full path, or begin with ./");
             return Err(ToolError::input(why));
         }
-        let named = root.join(path);
-        let (resolved, varies) =
-            follow(&named).map_err(|error| ToolError::input(format!("{path}: {error}")))?;
+        let given = root.join(path);
+        let (resolved, per_process) =
+            follow(&given).map_err(|error| ToolError::input(format!("{path}: {error}")))?;
         // Both the given and the resolved path can make a place protected.
-        let protected = is_protected(&named, root) || is_protected(&resolved, root);
+        let protected = is_protected(&given, root) || is_protected(&resolved, root);
         let within = resolved.strip_prefix(root).ok();
         let shown = within.unwrap_or(&resolved);
         let shown = if shown.as_os_str().is_empty() {
@@ -68,8 +68,8 @@ impl Place {
             inside: within.is_some(),
             shown,
             protected,
-            per_process: varies,
-            given_path: tidy(&named),
+            per_process,
+            given_path: normalize(&given),
             path: resolved,
         })
     }
@@ -109,14 +109,14 @@ impl Place {
     /// folder is recognised by its device and inode, under any name.
     pub(crate) fn is_below(&self, folder: &Path) -> bool {
         let real = follow(folder).ok().map(|(real, _)| real);
-        let number =
+        let device_and_inode =
             |path: &Path| fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()));
-        let same = number(folder);
+        let folder_id = device_and_inode(folder);
         [self.path(), self.given_path()].into_iter().any(|path| {
             let mut above = path.ancestors();
             path.starts_with(folder)
                 || real.as_ref().is_some_and(|real| path.starts_with(real))
-                || same.is_some() && above.any(|path| number(path) == same)
+                || folder_id.is_some() && above.any(|path| device_and_inode(path) == folder_id)
         })
     }
 
@@ -132,7 +132,8 @@ impl Place {
 #[derive(Debug, Default)]
 pub(crate) struct JudgedPlace(RefCell<Option<(String, Place)>>);
 
-/// The same for the workspace folder, which is compared by its inode and not only by its path.
+/// The workspace folder when the intent was judged, so that the call acts in the same folder. It is
+/// compared by its inode and not only by its path.
 #[derive(Debug, Default)]
 pub(crate) struct JudgedFolder {
     place: JudgedPlace,
@@ -151,8 +152,9 @@ impl JudgedFolder {
     pub(crate) fn resolve(&self, root: &Path) -> Result<Place, ToolError> {
         let place = self.place.resolve(".", root)?;
         let Some(held) = self.held.take() else { return Ok(place) };
-        let number = |folder: &OwnedFd| fstat(folder).map(|stat| (stat.st_dev, stat.st_ino)).ok();
-        match number(&hold(&place)?) == number(&held) {
+        let device_and_inode =
+            |folder: &OwnedFd| fstat(folder).map(|stat| (stat.st_dev, stat.st_ino)).ok();
+        match device_and_inode(&hold(&place)?) == device_and_inode(&held) {
             true => Ok(place),
             false => Err(ToolError::failed(format!(
                 "{} was replaced by another folder after the call was judged: nothing was done",
@@ -192,19 +194,19 @@ impl JudgedPlace {
     }
 }
 
-/// An absolute path without `.` and `..`, without regard to links.
-fn tidy(path: &Path) -> PathBuf {
-    let mut tidy = PathBuf::from("/");
+/// Removes `.` and `..` from an absolute path, without regard to links.
+fn normalize(path: &Path) -> PathBuf {
+    let mut normal = PathBuf::from("/");
     for part in path.components() {
         match part {
-            Component::Normal(name) => tidy.push(name),
+            Component::Normal(name) => normal.push(name),
             Component::ParentDir => {
-                tidy.pop();
+                normal.pop();
             }
             Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
         }
     }
-    tidy
+    normal
 }
 
 /// Follows every link of an absolute path. `..` is applied after the link before it, as the system
@@ -212,7 +214,8 @@ fn tidy(path: &Path) -> PathBuf {
 ///
 /// Also returns whether one of them was a link of `/proc`.
 fn follow(path: &Path) -> io::Result<(PathBuf, bool)> {
-    let (mut resolved, mut varies) = (PathBuf::from("/"), false);
+    let mut resolved = PathBuf::from("/");
+    let mut has_proc_link = false;
     let mut rest: Vec<PathBuf> = parts(path);
     let mut links = 0;
     while let Some(part) = rest.pop() {
@@ -224,7 +227,7 @@ fn follow(path: &Path) -> io::Result<(PathBuf, bool)> {
         match fs::symlink_metadata(&next) {
             Ok(metadata) if metadata.is_symlink() => {
                 links += 1;
-                varies |= next.starts_with("/proc");
+                has_proc_link |= next.starts_with("/proc");
                 if links > MAX_LINKS {
                     return Err(Errno::LOOP.into());
                 }
@@ -248,7 +251,7 @@ fn follow(path: &Path) -> io::Result<(PathBuf, bool)> {
             Err(error) => return Err(error),
         }
     }
-    Ok((resolved, varies))
+    Ok((resolved, has_proc_link))
 }
 
 /// The parts of a path, last first.

@@ -37,7 +37,7 @@ pub struct Policy {
     home: Option<String>,
     rules: Arc<Rules>,
     /// Protected folders, inside or outside the workspace.
-    own: Arc<[PathBuf]>,
+    protected_folders: Arc<[PathBuf]>,
 }
 
 #[derive(Debug, Default)]
@@ -81,7 +81,7 @@ impl ActVerdict {
         Self { verdict, why, may_be_denied: false }
     }
 
-    fn part(self, what: String) -> Part {
+    fn into_part(self, what: String) -> Part {
         let Self { verdict, why, may_be_denied } = self;
         Part { what, verdict, why, may_be_denied }
     }
@@ -110,7 +110,7 @@ impl Policy {
             mode,
             home: home.map(str::to_owned),
             rules: Arc::new(rules),
-            own: Arc::default(),
+            protected_folders: Arc::default(),
         })
     }
 
@@ -118,12 +118,12 @@ impl Policy {
     /// protected name, every write there asks under `ask` and `edits`, even where a rule allows it.
     #[must_use]
     pub fn protecting(self, folders: impl IntoIterator<Item = PathBuf>) -> Self {
-        Self { own: folders.into_iter().collect(), ..self }
+        Self { protected_folders: folders.into_iter().collect(), ..self }
     }
 
     /// Whether writing `place` asks even where a rule allows it.
     pub(crate) fn protects(&self, place: &Place) -> bool {
-        place.is_protected() || self.own.iter().any(|folder| place.is_below(folder))
+        place.is_protected() || self.protected_folders.iter().any(|folder| place.is_below(folder))
     }
 
     /// Judges a call of `tool` that would carry out `acts` in the workspace at `root`.
@@ -151,12 +151,16 @@ impl Policy {
                 Act::Internal | Act::Other => {
                     let what = format!("use {tool}");
                     let allowed = |policy: &Self| {
-                        let named =
-                            policy.rules.allow.iter().find(|rule| rule.names(tool) == Match::Yes);
-                        named.map(allowed_by).ok_or(None)
+                        let rule = policy
+                            .rules
+                            .allow
+                            .iter()
+                            .find(|rule| rule.matches_tool(tool) == Match::Yes);
+                        rule.map(allowed_by).ok_or(None)
                     };
                     parts.push(
-                        self.judge_act(act.class(), |rule| rule.names(tool), allowed).part(what),
+                        self.judge_act(act.class(), |rule| rule.matches_tool(tool), allowed)
+                            .into_part(what),
                     );
                 }
             }
@@ -191,25 +195,25 @@ impl Policy {
             }
         };
         self.judge_act(class, |rule| rule.restricts_place(tool, place, writes, root), allowed)
-            .part(what)
+            .into_part(what)
     }
 
     /// Judges a walk through a folder. Only rules that match the folder itself count, because the
     /// walk leaves out the paths below it that other rules restrict.
     fn judge_walk(&self, tool: &str, place: &Place, root: &Path) -> Part {
         let restricts = |rule: &CompiledRule| {
-            let of = |path| rule.restricts_walk(tool, path, root);
-            of(place.path()).max(of(place.given_path()))
+            let restricts_path = |path| rule.restricts_walk(tool, path, root);
+            restricts_path(place.path()).max(restricts_path(place.given_path()))
         };
         let allowed = |policy: &Self| {
             let rule = policy.rules.allow.iter().find(|rule| rule.allows_walk(tool, place, root));
             rule.map(allowed_by).ok_or(None)
         };
-        let settled = self.judge_act(Act::Walk(place.clone()).class(), restricts, allowed);
-        settled.part(format!("read {} and below", place.shown()))
+        let act_verdict = self.judge_act(Act::Walk(place.clone()).class(), restricts, allowed);
+        act_verdict.into_part(format!("read {} and below", place.shown()))
     }
 
-    /// Combines the rules and the mode. `restricts` says whether a deny or ask rule matches the
+    /// Combines the rules and the mode. `restricts` returns whether a deny or ask rule matches the
     /// act. `allowed` returns the reason why the act is allowed, `Err(Some)` with the reason why no
     /// rule can allow it, or `Err(None)` if no rule allows it.
     fn judge_act(
@@ -219,17 +223,23 @@ impl Policy {
         allowed: impl FnOnce(&Self) -> Result<String, Option<String>>,
     ) -> ActVerdict {
         let strongest = |rules: &[CompiledRule]| {
-            let matching =
-                rules.iter().map(|rule| (restricts(rule), rule)).filter(|(is, _)| *is != Match::No);
-            matching.max_by_key(|(is, _)| *is).map(|(is, rule)| (is, rule.to_string()))
+            let matching = rules
+                .iter()
+                .map(|rule| (restricts(rule), rule))
+                .filter(|(matched, _)| *matched != Match::No);
+            matching
+                .max_by_key(|(matched, _)| *matched)
+                .map(|(matched, rule)| (matched, rule.to_string()))
         };
-        let by_mode = self.mode.judge(class);
-        let why_mode = || format!("the policy is `{}`", self.mode);
+        let mode_verdict = self.mode.judge(class);
+        let mode_reason = || format!("the policy is `{}`", self.mode);
         match strongest(&self.rules.deny) {
             Some((Match::Yes, rule)) => {
                 return ActVerdict::new(Verdict::Deny, format!("denied by the rule `{rule}`"));
             }
-            _ if by_mode == Verdict::Deny => return ActVerdict::new(Verdict::Deny, why_mode()),
+            _ if mode_verdict == Verdict::Deny => {
+                return ActVerdict::new(Verdict::Deny, mode_reason());
+            }
             Some((_, rule)) => {
                 let why = format!("the rule `{rule}` may deny it");
                 return ActVerdict { may_be_denied: true, ..ActVerdict::new(Verdict::Ask, why) };
@@ -237,7 +247,7 @@ impl Policy {
             None => {}
         }
         if self.mode == PolicyMode::All {
-            return ActVerdict::new(Verdict::Allow, why_mode());
+            return ActVerdict::new(Verdict::Allow, mode_reason());
         }
         match strongest(&self.rules.ask) {
             Some((Match::Yes, rule)) => {
@@ -256,8 +266,8 @@ impl Policy {
         }
         match allowed(self) {
             Ok(why) => ActVerdict::new(Verdict::Allow, why),
-            Err(Some(why)) => ActVerdict::new(by_mode.max(Verdict::Ask), why),
-            Err(None) => ActVerdict::new(by_mode, why_mode()),
+            Err(Some(why)) => ActVerdict::new(mode_verdict.max(Verdict::Ask), why),
+            Err(None) => ActVerdict::new(mode_verdict, mode_reason()),
         }
     }
 }

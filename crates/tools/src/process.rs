@@ -103,23 +103,24 @@ pub struct Processes(Arc<Call>);
 struct Call {
     supervisor: Supervisor,
     grace: Duration,
-    all: Mutex<All>,
+    state: Mutex<CallState>,
 }
 
 #[derive(Debug, Default)]
-struct All {
+struct CallState {
     /// Whether ending has begun, after which every start fails.
     ending: bool,
-    /// The programs that may still live; ended ones are folded into `over` now and then.
+    /// The programs that may still live; ended ones are folded into `ended` now and then.
     running: Vec<Arc<Running>>,
-    over: EndedProcesses,
+    /// The count of the ended processes of programs that are no longer in `running`.
+    ended: EndedProcesses,
 }
 
 impl Processes {
     /// Creates an empty set for one call. `grace` is the time between TERM and KILL.
     #[must_use]
     pub fn new(supervisor: Supervisor, grace: Duration) -> Self {
-        Self(Arc::new(Call { supervisor, grace, all: Mutex::default() }))
+        Self(Arc::new(Call { supervisor, grace, state: Mutex::default() }))
     }
 
     /// The time between TERM and KILL.
@@ -136,29 +137,32 @@ impl Processes {
 
     /// Starts a program.
     ///
-    /// When it ends, the processes that it started and left behind are ended too, after 50 ms to
-    /// end by themselves.
+    /// When the program ends, the processes that it leaves behind have 50 ms to end by themselves;
+    /// then they are ended, too.
     ///
     /// # Errors
     /// The system's error if the program can't be started. Also an error once [`end`](Self::end)
     /// was called, and if the supervisor does not answer within 10 s.
     pub fn spawn(&self, spec: ProcessSpec) -> io::Result<Process> {
         let running = {
-            let mut all = self.0.all();
-            all.fold();
-            if all.ending {
+            let mut state = self.0.lock_state();
+            state.fold_ended();
+            if state.ending {
                 return Err(start::call_ended());
             }
             let running = Arc::new(Running::new());
-            all.running.push(Arc::clone(&running));
+            state.running.push(Arc::clone(&running));
             running
         };
-        let started = watch::watcher(self.0.grace, Arc::clone(&running)).and_then(|watcher| {
-            let started = start::start(&self.0.supervisor, &spec, self.0.grace, &running)?;
-            Ok(watcher.watch(started))
-        });
+        let started =
+            watch::spawn_watcher(self.0.grace, Arc::clone(&running)).and_then(|watcher| {
+                let started = start::start(&self.0.supervisor, &spec, self.0.grace, &running)?;
+                Ok(watcher.watch(started))
+            });
         match started {
-            Ok((output, over)) => Ok(Process::new(running, self.0.grace, output, over)),
+            Ok((output, ended_signal)) => {
+                Ok(Process::new(running, self.0.grace, output, ended_signal))
+            }
             Err(error) => {
                 running.set_gone();
                 Err(if running.is_ending() { start::call_ended() } else { error })
@@ -179,12 +183,12 @@ impl Processes {
         self.finish_by(Instant::now() + self.0.grace + ABANDON_AFTER)
     }
 
-    /// Like [`finish`](Self::finish), but waits until `by` at most.
-    pub(crate) fn finish_by(&self, by: Instant) -> EndedProcesses {
+    /// Like [`finish`](Self::finish), but waits until `deadline` at most.
+    pub(crate) fn finish_by(&self, deadline: Instant) -> EndedProcesses {
         self.end();
-        let running = self.0.all().running.clone();
-        for one in running {
-            one.wait_gone(by);
+        let running = self.0.lock_state().running.clone();
+        for program in running {
+            program.wait_gone(deadline);
         }
         self.so_far()
     }
@@ -193,26 +197,26 @@ impl Processes {
     /// Returns at once.
     #[must_use]
     pub fn so_far(&self) -> EndedProcesses {
-        let mut all = self.0.all();
-        all.fold();
-        let mut sum = all.over.clone();
-        for one in &all.running {
-            sum.add(one.so_far());
+        let mut state = self.0.lock_state();
+        state.fold_ended();
+        let mut sum = state.ended.clone();
+        for program in &state.running {
+            sum.add(program.so_far());
         }
         sum
     }
 }
 
 impl Call {
-    fn all(&self) -> MutexGuard<'_, All> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_state(&self) -> MutexGuard<'_, CallState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn end(&self) {
-        let mut all = self.all();
-        all.ending = true;
-        for one in &all.running {
-            one.end();
+        let mut state = self.lock_state();
+        state.ending = true;
+        for program in &state.running {
+            program.end();
         }
     }
 }
@@ -223,12 +227,12 @@ impl Drop for Call {
     }
 }
 
-impl All {
-    fn fold(&mut self) {
-        let over = &mut self.over;
-        self.running.retain(|one| match one.gone() {
+impl CallState {
+    fn fold_ended(&mut self) {
+        let sum = &mut self.ended;
+        self.running.retain(|program| match program.final_count() {
             Some(ended) => {
-                over.add(ended);
+                sum.add(ended);
                 false
             }
             None => true,
@@ -236,22 +240,22 @@ impl All {
     }
 }
 
-/// Counts the processes that were sent TERM (`sent_term`) or KILL (`killed`), of which `not_ended` still
-/// live.
+/// Counts the processes that were sent TERM (`sent_term`) or KILL (`killed`), of which `not_ended`
+/// still live.
 fn end_counts(
     sent_term: &HashSet<Pid>,
     killed: &HashSet<Pid>,
     not_ended: Vec<Pid>,
 ) -> EndedProcesses {
-    let count = |gone: usize| u32::try_from(gone).unwrap_or(u32::MAX);
+    let to_u32 = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     EndedProcesses {
-        terminated: count(
+        terminated: to_u32(
             sent_term
                 .iter()
                 .filter(|pid| !killed.contains(pid) && !not_ended.contains(pid))
                 .count(),
         ),
-        killed: count(killed.iter().filter(|pid| !not_ended.contains(pid)).count()),
+        killed: to_u32(killed.iter().filter(|pid| !not_ended.contains(pid)).count()),
         not_ended: not_ended.into_iter().map(id).collect(),
     }
 }

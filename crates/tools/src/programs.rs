@@ -180,14 +180,14 @@ pub(crate) fn has_subcommands(name: &str) -> bool {
 
 /// The options that make a program run others; empty if it runs none, or needs no option to do so.
 pub(crate) fn options_that_run(name: &str) -> &'static [&'static str] {
-    let is_of = |(program, _): &&(&str, &[&str])| *program == without_g(name);
-    RUNNING_OPTIONS.iter().find(is_of).map_or(&[], |(_, options)| options)
+    let has_name = |(program, _): &&(&str, &[&str])| *program == without_g(name);
+    RUNNING_OPTIONS.iter().find(has_name).map_or(&[], |(_, options)| options)
 }
 
 /// The option that makes a program run others, if it is or may be among `words`: in full,
 /// shortened, or in a word that is unknown until it runs.
 pub(crate) fn option_that_runs(program: &str, words: &[Word]) -> Option<&'static str> {
-    let may_be = |option: &str| {
+    let may_contain = |option: &str| {
         words.iter().any(|word| match word.literal() {
             None => *word == Word::Dynamic,
             Some(word) if option.starts_with("--") => {
@@ -199,7 +199,7 @@ pub(crate) fn option_that_runs(program: &str, words: &[Word]) -> Option<&'static
             }
         })
     };
-    options_that_run(name_of(program)).iter().copied().find(|option| may_be(option))
+    options_that_run(name_of(program)).iter().copied().find(|option| may_contain(option))
 }
 
 pub(crate) fn is_quiet(name: &str) -> bool {

@@ -27,13 +27,14 @@ pub(crate) struct Secret {
     /// Its position in the text, in bytes.
     pub(crate) range: Range<usize>,
     /// How many of its first bytes stay readable.
-    pub(crate) open: usize,
+    pub(crate) visible: usize,
 }
 
 impl Secret {
-    fn masked(range: Range<usize>) -> Self {
-        let open = if range.len() >= MIN_PARTLY_VISIBLE { VISIBLE_CHARS } else { 0 };
-        Self { range, open }
+    /// A secret whose first characters stay readable if it is long enough.
+    fn new(range: Range<usize>) -> Self {
+        let visible = if range.len() >= MIN_PARTLY_VISIBLE { VISIBLE_CHARS } else { 0 };
+        Self { range, visible }
     }
 }
 
@@ -44,29 +45,29 @@ impl Secret {
 pub fn mask_in_list(line: &str) -> Cow<'_, str> {
     let mut found = find(line);
     found.extend(named::find_doubtful(line));
-    masked(line, in_order(found))
+    apply_masks(line, sorted_without_overlaps(found))
 }
 
 /// Masks the secrets in `text`. Each keeps its first four characters, or none if it is short,
 /// before `…(36 characters masked)`.
 ///
 /// Secrets are known shapes (keys of well-known services, JSON Web Tokens, private keys), passwords
-/// in addresses and `Authorization` headers, and values of options, variables and fields with a
-/// name that says that they are secret.
+/// in addresses and `Authorization` headers, and values of options, variables and fields whose
+/// names mark them as secret.
 #[must_use]
 pub fn mask(text: &str) -> Cow<'_, str> {
-    masked(text, find(text))
+    apply_masks(text, find(text))
 }
 
-fn masked(text: &str, secrets: Vec<Secret>) -> Cow<'_, str> {
+fn apply_masks(text: &str, secrets: Vec<Secret>) -> Cow<'_, str> {
     if secrets.is_empty() {
         return Cow::Borrowed(text);
     }
     let mut masked = String::with_capacity(text.len());
     let mut at = 0;
-    for Secret { range, open } in secrets {
-        masked.push_str(&text[at..range.start + open]);
-        put_mask(range.len() - open, &mut masked);
+    for Secret { range, visible } in secrets {
+        masked.push_str(&text[at..range.start + visible]);
+        put_mask(range.len() - visible, &mut masked);
         at = range.end;
     }
     masked.push_str(&text[at..]);
@@ -78,16 +79,16 @@ pub(crate) fn find(text: &str) -> Vec<Secret> {
     let mut found = known::find(text);
     found.extend(named::find(text, false));
     found.extend(block::find(text));
-    in_order(found)
+    sorted_without_overlaps(found)
 }
 
 /// The secrets of a command: only values that can't be a program, a file or a host, whatever their
 /// shape.
 pub(crate) fn find_in_command(command: &str) -> Vec<Secret> {
-    in_order(command::find(command))
+    sorted_without_overlaps(command::find(command))
 }
 
-fn in_order(mut found: Vec<Secret>) -> Vec<Secret> {
+fn sorted_without_overlaps(mut found: Vec<Secret>) -> Vec<Secret> {
     found.sort_by_key(|secret| (secret.range.start, std::cmp::Reverse(secret.range.end)));
     let mut end = 0;
     found.retain(|secret| {

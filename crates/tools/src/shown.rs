@@ -44,10 +44,10 @@ pub fn line(text: &str) -> Cow<'_, str> {
 /// The display of a message from a model or a tool, without characters that control a terminal, are
 /// invisible or reorder others.
 ///
-/// These are escaped as elsewhere, but the display is not exact: a `\u{` in the text is kept, as
-/// are look-alikes, odd spaces and the selectors that turn characters into emoji. Text that was
-/// already escaped is left as it is, so any text from others can pass through this on its way to a
-/// terminal.
+/// Such characters are escaped as in [`text`], but the display is not exact: a `\u{` in the text is
+/// kept, as are look-alikes, odd spaces and the selectors that turn characters into emoji. Text
+/// that was already escaped is left as it is, so text from any source can pass through this
+/// function before it is written to a terminal.
 #[must_use]
 pub fn prose(text: &str) -> Cow<'_, str> {
     escape_if(text, is_hidden, push_escape)
@@ -82,7 +82,7 @@ pub fn prose_line(text: &str) -> Cow<'_, str> {
 fn escape_if(
     text: &str,
     is_hidden: impl Fn(char) -> bool,
-    write_out: impl Fn(char, &mut String),
+    escape: impl Fn(char, &mut String),
 ) -> Cow<'_, str> {
     // Most text has no hidden characters.
     let Some(first) = text.find(&is_hidden) else { return Cow::Borrowed(text) };
@@ -91,21 +91,26 @@ fn escape_if(
     shown.push_str(clean);
     for character in rest.chars() {
         match is_hidden(character) {
-            true => write_out(character, &mut shown),
+            true => escape(character, &mut shown),
             false => shown.push(character),
         }
     }
     Cow::Owned(shown)
 }
 
-fn exact<'a>(text: &'a str, secrets: &[Secret], care: Strictness, one_line: bool) -> Cow<'a, str> {
+fn exact<'a>(
+    text: &'a str,
+    secrets: &[Secret],
+    strictness: Strictness,
+    one_line: bool,
+) -> Cow<'a, str> {
     let plain =
         |byte: u8| matches!(byte, b' '..=b'~') || !one_line && matches!(byte, b'\n' | b'\t');
     if secrets.is_empty() && text.bytes().all(plain) && !text.contains("\\u{") {
         return Cow::Borrowed(text);
     }
     let mut shown = String::with_capacity(text.len() + 16);
-    show(text, 0..text.len(), secrets, care, one_line, &mut shown);
+    show(text, 0..text.len(), secrets, strictness, one_line, &mut shown);
     Cow::Owned(shown)
 }
 
@@ -114,7 +119,7 @@ fn show(
     text: &str,
     part: Range<usize>,
     secrets: &[Secret],
-    care: Strictness,
+    strictness: Strictness,
     one_line: bool,
     shown: &mut String,
 ) {
@@ -122,29 +127,29 @@ fn show(
     let first = secrets.partition_point(|secret| secret.range.end <= part.start);
     for secret in secrets[first..].iter().take_while(|secret| secret.range.start < part.end) {
         let (start, end) = (secret.range.start.max(part.start), secret.range.end.min(part.end));
-        show_plain(&text[at..start], care, one_line, shown);
+        show_plain(&text[at..start], strictness, one_line, shown);
         // The visible start of a secret, unless the secret began before this part.
-        let open = if start == secret.range.start { secret.open.min(end - start) } else { 0 };
-        shown.push_str(&text[start..start + open]);
-        secrets::put_mask(end - start - open, shown);
+        let visible = if start == secret.range.start { secret.visible.min(end - start) } else { 0 };
+        shown.push_str(&text[start..start + visible]);
+        secrets::put_mask(end - start - visible, shown);
         at = end;
     }
-    show_plain(&text[at..part.end], care, one_line, shown);
+    show_plain(&text[at..part.end], strictness, one_line, shown);
 }
 
 /// Appends text without secrets.
-fn show_plain(text: &str, care: Strictness, one_line: bool, shown: &mut String) {
+fn show_plain(text: &str, strictness: Strictness, one_line: bool, shown: &mut String) {
     let mut rest = text;
     while let Some(character) = rest.chars().next() {
         if look_alike::is_of_word(character) {
             let end =
                 rest.find(|character| !look_alike::is_of_word(character)).unwrap_or(rest.len());
             let (word, after) = rest.split_at(end);
-            show_word(word, care, shown);
+            show_word(word, strictness, shown);
             rest = after;
             continue;
         }
-        let written_out = match character {
+        let is_escaped = match character {
             '\n' | '\t' => one_line,
             // Escape text that looks like an escape or a mask.
             '\\' => rest.starts_with("\\u{"),
@@ -153,10 +158,10 @@ fn show_plain(text: &str, care: Strictness, one_line: bool, shown: &mut String) 
             _ => {
                 hidden::is_unseen(character)
                     || hidden::is_uncertain(character)
-                    || care == Strictness::Command && look_alike::passes_for_ascii(character)
+                    || strictness == Strictness::Command && look_alike::passes_for_ascii(character)
             }
         };
-        match written_out {
+        match is_escaped {
             true => push_escape(character, shown),
             false => shown.push(character),
         }
@@ -164,22 +169,23 @@ fn show_plain(text: &str, care: Strictness, one_line: bool, shown: &mut String) 
     }
 }
 
-fn show_word(word: &str, care: Strictness, shown: &mut String) {
+fn show_word(word: &str, strictness: Strictness, shown: &mut String) {
     if word.is_ascii() {
         return shown.push_str(word);
     }
-    let suspicious = look_alike::is_suspicious(word, care == Strictness::Command);
+    let suspicious = look_alike::is_suspicious(word, strictness == Strictness::Command);
     let mut marks = 0;
     for (at, character) in word.char_indices() {
         marks = if hidden::is_mark(character) { marks + 1 } else { 0 };
-        let written_out = !character.is_ascii()
+        let is_escaped = !character.is_ascii()
             && (suspicious
                 || hidden::is_unseen(character)
                 || hidden::is_uncertain(character)
                 // A mark needs a letter, and a pile of marks covers the lines above.
-                || marks > 0 && (at == 0 || marks > MARKS)
-                || care == Strictness::Command && (hidden::is_from_right(character) || hidden::is_loose_mark(character)));
-        match written_out {
+                || marks > 0 && (at == 0 || marks > MAX_MARKS)
+                || strictness == Strictness::Command
+                    && (hidden::is_from_right(character) || hidden::is_loose_mark(character)));
+        match is_escaped {
             true => push_escape(character, shown),
             false => shown.push(character),
         }
@@ -187,7 +193,7 @@ fn show_word(word: &str, care: Strictness, shown: &mut String) {
 }
 
 /// Marks shown on one letter, as many as any language needs. Further ones are escaped.
-const MARKS: usize = 4;
+const MAX_MARKS: usize = 4;
 
 fn push_escape(character: char, shown: &mut String) {
     // Writing to a string does not fail.

@@ -71,8 +71,7 @@ pub struct Bench {
     answers: Vec<AskReply>,
     approved: Option<AskRequest>,
     background: BackgroundJobs,
-    /// The next call's number.
-    calls: AtomicU64,
+    next_call: AtomicU64,
 }
 
 /// A call that has ended.
@@ -84,7 +83,7 @@ pub struct Called {
     pub output: String,
     /// How many bytes were streamed.
     pub streamed: u64,
-    /// The bytes of the largest streamed piece.
+    /// The size of the largest streamed piece, in bytes.
     pub largest_piece: usize,
     /// The asks of the call, in order.
     pub asked: Vec<AskRequest>,
@@ -123,7 +122,7 @@ impl Bench {
         bench
     }
 
-    /// Creates a bench in an existing folder: absolute, links resolved.
+    /// Creates a bench in the existing folder `root`, an absolute path with its links resolved.
     pub fn within(root: impl Into<PathBuf>) -> Self {
         before_main::keep();
         let vars = std::env::vars_os().filter_map(|(name, value)| {
@@ -137,7 +136,7 @@ impl Bench {
             answers: Vec::new(),
             approved: None,
             background: BackgroundJobs::new(Arc::new(())),
-            calls: AtomicU64::new(1),
+            next_call: AtomicU64::new(1),
         }
     }
 
@@ -235,7 +234,7 @@ impl Bench {
             Asker::new(
                 session.recipient(),
                 TurnId(1),
-                CallId(self.calls.fetch_add(1, Ordering::Relaxed)),
+                CallId(self.next_call.fetch_add(1, Ordering::Relaxed)),
             ),
             Arc::clone(&record) as Arc<dyn Sink>,
             processes.clone(),
@@ -277,15 +276,15 @@ impl Calling {
     /// If it does not after [`patience()`].
     #[expect(clippy::panic, reason = "tests report faults by panicking")]
     pub fn wait_for(&self, text: &str) {
-        let by = Instant::now() + patience();
+        let deadline = Instant::now() + patience();
         let mut record = self.record.lock();
         while !record.output.contains(text) {
-            let left = by.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            let remaining = deadline.saturating_duration_since(Instant::now());
+            if remaining.is_zero() {
                 panic!("{text:?} was not streamed; the output is {:?}", record.output);
             }
-            record =
-                self.record.1.wait_timeout(record, left).unwrap_or_else(PoisonError::into_inner).0;
+            let waited = self.record.1.wait_timeout(record, remaining);
+            record = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
@@ -303,7 +302,8 @@ impl Calling {
         self.session.answer(reply);
     }
 
-    /// Cuts the call like an interrupt: the token, the open ask, the processes.
+    /// Cuts the call like an interrupt: cancels its token, interrupts its asks and ends its
+    /// processes.
     pub fn cut(&self) {
         self.cancel.cancel();
         self.session.drop_asks();
@@ -328,7 +328,7 @@ impl Calling {
         self.session.leave();
         // A tool may work for longer, but an ask that is open now is never answered.
         if self.done.recv_timeout(patience) == Err(RecvTimeoutError::Timeout)
-            && let Some(ask) = self.session.open()
+            && let Some(ask) = self.session.oldest_open()
         {
             panic!("the tool still waits for an answer after {patience:?}: {ask:?}");
         }
@@ -340,7 +340,7 @@ impl Calling {
 }
 
 /// The most bytes of output that are recorded, so that a test of a flood needs bounded memory.
-const RECORDED: usize = 4 * 1024 * 1024;
+const MAX_RECORDED: usize = 4 * 1024 * 1024;
 
 #[derive(Default)]
 struct Record(Mutex<Recorded>, Condvar);
@@ -361,7 +361,7 @@ impl Record {
 impl Sink for Record {
     fn output(&self, text: &str) {
         let mut record = self.lock();
-        let room = RECORDED - record.output.len();
+        let room = MAX_RECORDED - record.output.len();
         record.output.push_str(&text[..text.floor_char_boundary(room)]);
         record.streamed += text.len() as u64;
         record.largest_piece = record.largest_piece.max(text.len());

@@ -20,13 +20,13 @@ pub trait Tool: Send {
     /// A description of the tool for the model.
     fn description(&self) -> &str;
 
-    /// The JSON Schema of the input, which is an object. Any draft is accepted, but no references to
-    /// other documents: a schema that can't be used accepts every input.
+    /// The JSON Schema of the input, which is an object. Any draft is accepted, but no references
+    /// to other documents: a schema that can't be used accepts every input.
     fn schema(&self) -> Value;
 
-    /// The effects that this call would have, and their display for the user. It may look only at
-    /// the input, at the paths that the input names, and at the addresses of hosts that it names,
-    /// if these can be looked up locally.
+    /// The effects that this call would have, and their display for the user. An implementation may
+    /// look only at the input, at the paths that the input names, and at the addresses of the hosts
+    /// that the input names, if these can be looked up locally.
     ///
     /// # Errors
     /// [`ToolError::Input`] if the input is invalid. The call does not run, and the model gets the

@@ -33,7 +33,8 @@ pub(crate) struct Walk<'a> {
     place: &'a Place,
     root: OwnedFd,
     exceptions: Exceptions<'a>,
-    /// Ignored entries are shown, so those that the policy leaves out are counted, too.
+    /// Whether the caller shows ignored entries. If so, ignored entries that the policy leaves out
+    /// are counted, too.
     with_ignored: bool,
     left_out: LeftOut,
 }
@@ -81,7 +82,7 @@ impl<'a> Walk<'a> {
     /// Begins a walk at a folder.
     ///
     /// # Errors
-    /// Also fails if this is not a folder.
+    /// An I/O error, also if the place is not a folder.
     pub(crate) fn through(place: &'a Place, context: &'a ToolContext) -> io::Result<Self> {
         let root = open(CWD, place.path(), OFlags::RDONLY | OFlags::DIRECTORY)?;
         let workspace = context.workspace();
@@ -123,7 +124,7 @@ impl<'a> Walk<'a> {
             let is_folder = entry.kind == Kind::Folder;
             entry.ignored = entry.name == ".git"
                 || Ignores::is_ignored(listing.ignores.as_ref(), &path, is_folder);
-            let may_be_read = self.lets_read(&folder.path, &entry.name);
+            let may_be_read = self.may_be_read(&folder.path, &entry.name);
             if !may_be_read && (self.with_ignored || !entry.ignored) {
                 self.left_out.by_policy.fetch_add(1, Ordering::Relaxed);
             }
@@ -192,7 +193,8 @@ impl<'a> Walk<'a> {
         Some(target.to_string_lossy().into_owned())
     }
 
-    /// A path below as it is shown: relative to the workspace if it is inside.
+    /// The displayed form of a path below the walked folder: relative to the workspace if the
+    /// folder is inside.
     pub(crate) fn shown(&self, path: &Path) -> PathBuf {
         match self.place.shown() {
             "." => path.to_owned(),
@@ -210,30 +212,30 @@ impl<'a> Walk<'a> {
             (&self.left_out.by_policy, "left out by the policy"),
             (&self.left_out.unreadable, "that could not be read"),
         ];
-        let note = |(count, what): (&AtomicU64, _)| {
-            count_note(count.load(Ordering::Relaxed), "path", what)
+        let note = |(count, description): (&AtomicU64, _)| {
+            count_note(count.load(Ordering::Relaxed), "path", description)
         };
         notes.into_iter().filter_map(note).collect()
     }
 
     /// Whether the policy allows an entry to be read, by the folder's resolved path and by its
     /// given one.
-    fn lets_read(&self, folder: &Path, name: &OsStr) -> bool {
+    fn may_be_read(&self, folder: &Path, name: &OsStr) -> bool {
         if self.exceptions.is_empty() {
             return true;
         }
         let below = folder.join(name);
-        let (path, named) = (self.place.path(), self.place.given_path());
+        let (path, given) = (self.place.path(), self.place.given_path());
         !self.exceptions.leaves_out(&path.join(&below))
-            && (named == path || !self.exceptions.leaves_out(&named.join(&below)))
+            && (given == path || !self.exceptions.leaves_out(&given.join(&below)))
     }
 }
 
 /// The count with its noun and a description, or `None` if it is zero.
-pub(crate) fn count_note(count: u64, thing: &str, what: &str) -> Option<String> {
+pub(crate) fn count_note(count: u64, noun: &str, description: &str) -> Option<String> {
     match count {
         0 => None,
-        1 => Some(format!("1 {thing} {what}")),
-        count => Some(format!("{count} {thing}s {what}")),
+        1 => Some(format!("1 {noun} {description}")),
+        count => Some(format!("{count} {noun}s {description}")),
     }
 }

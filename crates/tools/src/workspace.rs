@@ -16,8 +16,8 @@ pub struct Workspace {
 }
 
 impl Workspace {
-    /// Creates a workspace in a folder: absolute, links resolved. `env` is the complete environment
-    /// of the processes that tools start.
+    /// Creates a workspace in the folder `root`, an absolute path with its links resolved. `env` is
+    /// the complete environment of the processes that tools start.
     pub fn new(root: impl Into<PathBuf>, env: Vec<(String, String)>, policy: Policy) -> Self {
         Self { root: root.into(), env, display: Vec::new(), policy, files: Files::default() }
     }

@@ -215,15 +215,15 @@ fn blocking_receives_are_only_in_tools_and_own_threads() {
     let mut found = places("session", &blocking);
     found.retain(|place| !place.contains(".await"));
     // The store's own thread; other threads exchange messages with it.
-    assert_eq!(found, ["store/sqlite/writer.rs: while let Ok(first) = jobs.recv() {"]);
+    assert_eq!(found, ["store/sqlite/writer.rs: while let Ok(first) = pending_writes.recv() {"]);
     let mut found = places("tools", &[&blocking[..], &["select_biased!"]].concat());
     found.retain(|place| !place.contains(".await") && !place.starts_with("testing"));
     assert_eq!(
         found,
         [
             // Threads that start before their program and have no other work.
-            "process/group.rs: waiter.spawn(move || given.recv().map(|child| wait(child, &tell_exited)))?;",
-            "process/watch.rs: let Ok((mut supervisor, mut reports)) = given.recv() else { return };",
+            "process/group.rs: waiter.spawn(move || child_receiver.recv().map(|child| wait(child, &exited_sender)))?;",
+            "process/watch.rs: let Ok((mut supervisor, mut reports)) = program_receiver.recv() else { return };",
             // A lookup with a time limit, before the ask and not on an actor's thread.
             "web/guard/judge.rs: let found = receiver.recv_timeout(LOOKUP_LIMIT).ok()??.ok()?;",
             // The two receives of an answer: with a subject that can end the ask, and without.

@@ -125,12 +125,13 @@ pub(crate) fn answer_question(
     )
 }
 
-/// Answers an ask. With `ask_back`, on a terminal, shows the ask first and asks for confirmation.
+/// Answers an ask. With `confirm_first`, on a terminal, shows the ask first and asks for
+/// confirmation.
 fn answer(
     command: &str,
     args: &AskArg,
-    ask_back: bool,
-    make: &dyn Fn(Option<&Ask>) -> Result<Answer, CliError>,
+    confirm_first: bool,
+    make_answer: &dyn Fn(Option<&Ask>) -> Result<Answer, CliError>,
     folders: &Folders,
     ui: &mut Ui,
 ) -> Result<i32, CliError> {
@@ -145,11 +146,11 @@ fn answer(
                 require_whole_id(&id, &open.settings.id)?;
                 let ask = open.asks.iter().find(|ask| ask.id == id);
                 // If the ask is not open, the session's error says why.
-                let answer = make(ask)?;
+                let answer = make_answer(ask)?;
                 if let Some(ask) = ask.filter(|ask| !accepts_kind(ask, &answer)) {
                     return Err(other_kind(ask));
                 }
-                if let Some(ask) = ask.filter(|_| ask_back && io::stdin().is_terminal()) {
+                if let Some(ask) = ask.filter(|_| confirm_first && io::stdin().is_terminal()) {
                     if !ui.err_is_terminal() {
                         let message =
                             "the ask can't be shown first: standard error is not a terminal";
@@ -164,8 +165,8 @@ fn answer(
                 (id, answer)
             }
             Err(_) => {
-                let ask = first_of(&args.ask, &sessions).await?;
-                let answer = make(Some(&ask))?;
+                let ask = first_ask(&args.ask, &sessions).await?;
+                let answer = make_answer(Some(&ask))?;
                 if !accepts_kind(&ask, &answer) {
                     return Err(other_kind(&ask));
                 }
@@ -199,15 +200,16 @@ fn require_whole_id(id: &AskId, session: &SessionId) -> Result<(), CliError> {
 }
 
 /// The first open ask of a session.
-async fn first_of(what: &str, sessions: &Sessions) -> Result<Ask, CliError> {
-    let snapshot = sessions.look(what).await?;
+async fn first_ask(session: &str, sessions: &Sessions) -> Result<Ask, CliError> {
+    let snapshot = sessions.look(session).await?;
     let Some(ask) = snapshot.asks.first() else {
         return Err(CliError::failed(format!("session {} has no open ask", snapshot.settings.id))
             .hint("`holdpoint inbox` lists the open asks"));
     };
     if !io::stdin().is_terminal() {
-        let message =
-            format!("`{what}` is a session, and its ask can't be shown first without a terminal");
+        let message = format!(
+            "`{session}` is a session, and its ask can't be shown first without a terminal"
+        );
         return Err(
             CliError::usage(message).hint(format!("give the id of the ask instead: {}", ask.id))
         );
@@ -256,10 +258,12 @@ fn reply(ask: &Ask, given: &[String], own_words: bool) -> Result<Answer, CliErro
     let AskRequest::Question(request) = &ask.request else { return Err(other_kind(ask)) };
     let (answers, questions) = (given.len(), request.questions.len());
     if answers != questions {
-        let count =
-            |count: usize, of: &str| format!("{count} {of}{}", if count == 1 { "" } else { "s" });
-        let what = format!("{} for {}", count(answers, "answer"), count(questions, "question"));
-        return Err(CliError::usage(what)
+        let counted = |count: usize, noun: &str| {
+            format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+        };
+        let message =
+            format!("{} for {}", counted(answers, "answer"), counted(questions, "question"));
+        return Err(CliError::usage(message)
             .hint("give one answer for each question, in order: `holdpoint show` lists them"));
     }
     let answers = request.questions.iter().zip(given).map(|(question, given)| {

@@ -38,11 +38,11 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         let saved = is_saved(&sessions, session.id()).await;
         Ok::<_, CliError>((session.snapshot(), saved))
     };
-    let (session, saved) = block_on(changed)?;
-    show_resolved(&args.session.session, &session, ui)?;
+    let (snapshot, saved) = block_on(changed)?;
+    show_resolved(&args.session.session, &snapshot, ui)?;
     match args.json {
         true => {
-            ui.json(&json!({ "session": session.settings.id, "asks": asks, "saved": saved }))?
+            ui.json(&json!({ "session": snapshot.settings.id, "asks": asks, "saved": saved }))?
         }
         false => ui.print(&format!("{}{}\n", asks_mode(asks), not_saved_suffix(saved)))?,
     }

@@ -34,8 +34,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
-    let all = args.stream.from() == AttachFrom::start();
-    if all && !args.plain && !args.stream.json && tui::can_be_shown() {
+    let from_start = args.stream.from() == AttachFrom::start();
+    if from_start && !args.plain && !args.stream.json && tui::can_be_shown() {
         return tui::show(Some(args.stream.session()), folders, ui);
     }
     let terminal =
@@ -46,7 +46,6 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     block_on(async {
         let session = sessions(folders, "attach").await?.get(args.stream.session()).await?;
         let id = session.id().clone();
-        let left = leaving.clone();
         let view = View::transcript(args.stream.json, terminal.is_some());
         let followed = FollowRequest {
             session,
@@ -54,23 +53,24 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
             daemon: Some(folders),
             answers: true,
         };
-        let ended = Follower::attach(followed, terminal, leaving, view, ui).await?.watch().await?;
+        let ended =
+            Follower::attach(followed, terminal, leaving.clone(), view, ui).await?.watch().await?;
         if ended == FollowEnd::Stopped {
             return Err(CliError::stopped(format!(
                 "`holdpoint attach {id}` starts it again and returns to the session"
             )));
         }
         if !args.stream.json {
-            let what = match ended {
+            let message = match ended {
                 FollowEnd::Closed => "the session was closed".to_owned(),
                 _ => format!(
                     "detached; the session keeps running. Return with `holdpoint attach {id}`"
                 ),
             };
-            ui.line(Tone::Dim, &what)?;
+            ui.line(Tone::Dim, &message)?;
             ui.flush()?;
         }
         // Ctrl+C is the normal way to leave.
-        Ok(left.code().filter(|code| *code != DETACHED).unwrap_or(0))
+        Ok(leaving.code().filter(|code| *code != DETACHED).unwrap_or(0))
     })
 }

@@ -35,7 +35,7 @@ pub(crate) fn carry_out(args: &Args, ui: &mut Ui) -> Result<i32, CliError> {
         Shell::Zsh => &Zsh,
     };
     let mut script = Vec::new();
-    // The script calls this program with this variable set.
+    // The script calls this program with the variable `COMPLETE` set.
     shell.write_registration("COMPLETE", "holdpoint", "holdpoint", "holdpoint", &mut script)?;
     ui.write(&script)?;
     Ok(0)

@@ -23,7 +23,7 @@ use crate::{log, policy, tui, web};
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    what: ConfigCommand,
+    command: ConfigCommand,
 }
 
 #[derive(Debug, Subcommand)]
@@ -38,7 +38,7 @@ enum ConfigCommand {
 }
 
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
-    match args.what {
+    match args.command {
         ConfigCommand::Show => {
             let config = folders.config()?;
             check(&config, folders)?;
@@ -47,10 +47,10 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
             let state = if path.exists() { "" } else { " (no such file: defaults)" };
             let text = toml::to_string(&shown).map_err(CliError::failed)?;
             ui.print(&format!("# {}{state}\n{text}", path.display()))?;
-            // A daemon that does not answer is left to `holdpoint status`.
+            // `holdpoint status` reports a daemon that does not answer.
             let daemon = runtime()?.block_on(Daemon::find(folders)).ok().flatten();
-            if let Some(outdated) = daemon.and_then(|daemon| daemon.outdated(&config)) {
-                ui.line(Tone::Warning, &format!("the configuration has {outdated}"))?;
+            if let Some(changes) = daemon.and_then(|daemon| daemon.config_changes(&config)) {
+                ui.line(Tone::Warning, &format!("the configuration has {changes}"))?;
                 ui.line(Tone::Plain, &format!("hint: {RESTART_HINT}"))?;
                 ui.flush()?;
             }
@@ -88,8 +88,8 @@ fn masked(config: Config) -> Config {
 pub(crate) fn without_password(url: &str) -> String {
     let url = url.split(['?', '#']).next().unwrap_or_default();
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    let host_ends = rest.find('/').unwrap_or(rest.len());
-    let (authority, path) = rest.split_at(host_ends);
+    let authority_end = rest.find('/').unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(authority_end);
     match authority.rsplit_once('@') {
         Some((_, host)) => format!("{scheme}://***@{host}{path}"),
         None => url.to_owned(),

@@ -27,7 +27,7 @@ use crate::ui::Ui;
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    what: Option<DaemonCommand>,
+    command: Option<DaemonCommand>,
 
     /// Stop after this time without work and clients, for example 30m; by default, never stop
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
@@ -59,23 +59,23 @@ struct Start {
 impl Args {
     /// Whether this process becomes the daemon.
     pub(crate) fn runs_daemon(&self) -> bool {
-        self.what.is_none()
+        self.command.is_none()
     }
 }
 
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
-    match &args.what {
+    match &args.command {
         Some(DaemonCommand::Stop) => block_on(stop(folders, ui))?,
-        Some(DaemonCommand::Start(how)) => block_on(start(how, folders, ui))?,
-        Some(DaemonCommand::Restart(how)) => block_on(async {
+        Some(DaemonCommand::Start(start_args)) => block_on(start(start_args, folders, ui))?,
+        Some(DaemonCommand::Restart(start_args)) => block_on(async {
             stop(folders, ui).await?;
-            start(how, folders, ui).await
+            start(start_args, folders, ui).await
         })?,
-        None if args.detached => detached(args, folders)?,
+        None if args.detached => run_detached(args, folders)?,
         None => {
             daemon::run(
                 folders,
-                &Options { patient: false, idle_stop: args.idle_stop },
+                &Options { wait_for_claim: false, idle_stop: args.idle_stop },
                 |status| {
                     // The daemon serves even if the output has no reader.
                     let _ = ui.print(&daemon_lines(status));
@@ -86,10 +86,10 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     Ok(0)
 }
 
-async fn start(how: &Start, folders: &Folders, ui: &mut Ui) -> Result<(), CliError> {
-    let daemon = Daemon::connect_or_start_with(folders, how.idle_stop).await?;
+async fn start(args: &Start, folders: &Folders, ui: &mut Ui) -> Result<(), CliError> {
+    let daemon = Daemon::connect_or_start_with(folders, args.idle_stop).await?;
     ui.print(&daemon_lines(&daemon.status))?;
-    if how.idle_stop.is_some_and(|idle| daemon.status.idle_stop_s != Some(idle.as_secs())) {
+    if args.idle_stop.is_some_and(|idle| daemon.status.idle_stop_s != Some(idle.as_secs())) {
         ui.line(Tone::Warning, "the daemon was already running: --idle-stop has no effect on it")?;
         ui.flush()?;
     }
@@ -115,16 +115,18 @@ fn daemon_lines(status: &DaemonStatus) -> String {
 }
 
 /// Runs the daemon for the command that has started it.
-fn detached(args: &Args, folders: &Folders) -> Result<(), CliError> {
+fn run_detached(args: &Args, folders: &Folders) -> Result<(), CliError> {
     daemon::detach();
     let mut announced = false;
-    let ran = daemon::run(folders, &Options { patient: true, idle_stop: args.idle_stop }, |_| {
-        announced = true;
-        // If the report fails, the parent notices the socket.
-        let _ = daemon::announce(Ok(()));
-    });
+    let result =
+        daemon::run(folders, &Options { wait_for_claim: true, idle_stop: args.idle_stop }, |_| {
+            announced = true;
+            // This can fail only after the report is sent, if standard output can't be replaced.
+            // The daemon serves anyway.
+            let _ = daemon::announce(Ok(()));
+        });
     if !announced {
-        let _ = daemon::announce(ran.as_ref().map(|_| ()));
+        let _ = daemon::announce(result.as_ref().map(|_| ()));
     }
-    ran.map(|_| ())
+    result.map(|_| ())
 }

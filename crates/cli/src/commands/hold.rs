@@ -19,7 +19,7 @@ use crate::ui::Ui;
 #[derive(Debug, clap::Args)]
 pub(crate) struct HoldArgs {
     #[command(flatten)]
-    what: Targets,
+    targets: Targets,
 }
 
 /// Release held sessions
@@ -28,7 +28,7 @@ pub(crate) struct HoldArgs {
 #[derive(Debug, clap::Args)]
 pub(crate) struct ReleaseArgs {
     #[command(flatten)]
-    what: Targets,
+    targets: Targets,
 }
 
 #[derive(Debug, clap::Args)]
@@ -42,47 +42,53 @@ struct Targets {
 }
 
 pub(crate) fn hold(args: &HoldArgs, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
-    carry_out(&args.what, true, folders, ui)
+    carry_out(&args.targets, true, folders, ui)
 }
 
 pub(crate) fn release(args: &ReleaseArgs, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
-    carry_out(&args.what, false, folders, ui)
+    carry_out(&args.targets, false, folders, ui)
 }
 
-fn carry_out(what: &Targets, holds: bool, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
+fn carry_out(
+    targets: &Targets,
+    holds: bool,
+    folders: &Folders,
+    ui: &mut Ui,
+) -> Result<i32, CliError> {
     block_on(async {
         let sessions = control_sessions(folders, if holds { "hold" } else { "release" }).await?;
-        let mut faults = Failures::new(folders);
+        let mut failures = Failures::new(folders);
         let found = if holds {
-            what.sessions.reach(&sessions, &mut faults, ui).await?
+            targets.sessions.reach(&sessions, &mut failures, ui).await?
         } else {
             // After a restart, the queue of a saved session waits under a hold.
-            what.sessions.open(&sessions, &mut faults, ui).await?
+            targets.sessions.open(&sessions, &mut failures, ui).await?
         };
         for session in found {
-            let (name, before) =
-                (session.snapshot().settings.name.clone(), session.snapshot().hold.clone());
-            let now = match if holds { session.hold().await } else { session.release().await } {
-                Ok(now) => now,
-                Err(error) if what.sessions.is_ignorable_with_all(&error) => continue,
+            let name = session.snapshot().settings.name.clone();
+            let before = session.snapshot().hold.clone();
+            let result = if holds { session.hold().await } else { session.release().await };
+            let after = match result {
+                Ok(after) => after,
+                Err(error) if targets.sessions.is_ignorable_with_all(&error) => continue,
                 Err(error) => {
-                    faults.add(&name, error, ui);
+                    failures.add(&name, error, ui);
                     continue;
                 }
             };
             let saved = is_saved(&sessions, session.id()).await;
-            if what.json {
-                ui.json(&json!({ "session": session.id(), "hold": now, "saved": saved }))?;
+            if targets.json {
+                ui.json(&json!({ "session": session.id(), "hold": after, "saved": saved }))?;
                 continue;
             }
-            let now = match now {
+            let text = match after {
                 Hold::Off if before == Hold::Off => "is not held".to_owned(),
                 Hold::Off => "released".to_owned(),
                 Hold::Requested { .. } => "PAUSING... (at its next boundary)".to_owned(),
                 Hold::Standing { cause, .. } => paused(&cause),
             };
-            ui.print(&format!("{}: {now}{}\n", prose_line(&name), not_saved_suffix(saved)))?;
+            ui.print(&format!("{}: {text}{}\n", prose_line(&name), not_saved_suffix(saved)))?;
         }
-        Ok(faults.code())
+        Ok(failures.code())
     })
 }

@@ -24,9 +24,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
-    let asked =
+    let listed =
         async { Ok::<_, CliError>(control_sessions(folders, "inbox").await?.inbox().await?) };
-    let asks = block_on(asked)?;
+    let asks = block_on(listed)?;
     if args.json {
         ui.json(&Inbox { asks })?;
     } else if asks.is_empty() {

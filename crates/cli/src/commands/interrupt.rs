@@ -34,16 +34,16 @@ pub(crate) struct Args {
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     block_on(async {
         let sessions = control_sessions(folders, "interrupt").await?;
-        let mut faults = Failures::new(folders);
+        let mut failures = Failures::new(folders);
         // Every session is interrupted before any end is waited for.
         let mut sent = Vec::new();
-        for session in args.sessions.reach(&sessions, &mut faults, ui).await? {
-            let found = session.interrupt(None).await;
-            sent.push((session, found));
+        for session in args.sessions.reach(&sessions, &mut failures, ui).await? {
+            let reply = session.interrupt(None).await;
+            sent.push((session, reply));
         }
-        for (session, found) in sent {
+        for (session, reply) in sent {
             let name = session.snapshot().settings.name.clone();
-            let came = match found {
+            let outcome = match reply {
                 Ok(Interruption::NotRunning) => Ok((nothing_ran(&session.snapshot()), None)),
                 Ok(Interruption::RunEnded) => {
                     Ok(("Agent interrupted; the run is over".to_owned(), None))
@@ -56,11 +56,11 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
                 }
                 Err(error) => Err(error),
             };
-            let (result, end) = match came {
-                Ok(came) => came,
+            let (result, end) = match outcome {
+                Ok(outcome) => outcome,
                 Err(error) if args.sessions.is_ignorable_with_all(&error) => continue,
                 Err(error) => {
-                    faults.add(&name, error, ui);
+                    failures.add(&name, error, ui);
                     continue;
                 }
             };
@@ -78,23 +78,23 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
             let (name, receipt) = (prose_line(&name), prose_line(&receipt));
             ui.print(&format!("{name}: {result}{receipt}{}\n", not_saved_suffix(saved)))?;
         }
-        Ok(faults.code())
+        Ok(failures.code())
     })
 }
 
 /// Reports that no turn was open. Prompts behind a hold and background jobs are left as they are.
 fn nothing_ran(session: &Snapshot) -> String {
-    let waits = match session.queue.len() {
+    let queued = match session.queue.len() {
         0 => String::new(),
         1 => "; the queued prompt is kept until the session is released".to_owned(),
-        many => format!("; the {many} queued prompts are kept until the session is released"),
+        count => format!("; the {count} queued prompts are kept until the session is released"),
     };
-    let goes_on = match session.jobs.len() {
+    let jobs = match session.jobs.len() {
         0 => String::new(),
         1 => "; 1 background job keeps running until it ends, the agent stops it or the session is closed".to_owned(),
-        many => format!(
-            "; {many} background jobs keep running until they end, the agent stops them or the session is closed"
+        count => format!(
+            "; {count} background jobs keep running until they end, the agent stops them or the session is closed"
         ),
     };
-    format!("nothing was running{waits}{goes_on}")
+    format!("nothing was running{queued}{jobs}")
 }

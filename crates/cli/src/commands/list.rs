@@ -35,17 +35,14 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     let mut listed = block_on(async {
         Ok::<_, CliError>(control_sessions(folders, "list").await?.list().await?)
     })?;
-    let all = listed.len();
+    let total = listed.len();
     listed.retain(|session| wanted(session) && (session.live || !args.live));
     if args.json {
         ui.json(&SessionList { sessions: listed })?;
+    } else if total > 0 && listed.is_empty() {
+        ui.print(&format!("No session matches. `holdpoint list` shows all ({total}).\n"))?;
     } else {
-        match all {
-            all if all > 0 && listed.is_empty() => {
-                ui.print(&format!("No session matches. `holdpoint list` shows all ({all}).\n"))?
-            }
-            _ => print(&listed, folders, ui)?,
-        }
+        print(&listed, folders, ui)?;
     }
     Ok(0)
 }
@@ -66,7 +63,7 @@ pub(crate) fn plain(folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
 fn print(listed: &[SessionSummary], folders: &Folders, ui: &mut Ui) -> Result<(), CliError> {
     if listed.is_empty() {
         ui.print("No sessions. `holdpoint new` opens one.\n")?;
-        if runtime()?.block_on(Daemon::found_damage(folders)) {
+        if runtime()?.block_on(Daemon::has_found_damage(folders)) {
             ui.line(Tone::Plain, &format!("hint: {DAMAGED}"))?;
             ui.flush()?;
         }

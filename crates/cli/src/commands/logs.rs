@@ -54,7 +54,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         };
         let follower = Follower::attach(followed, None, leaving, view, ui).await?;
         if !args.follow {
-            return follower.past().await.map(|()| 0);
+            return follower.show_past_only().await.map(|()| 0);
         }
         match follower.watch().await? {
             FollowEnd::Stopped => Err(CliError::stopped(format!(

@@ -98,7 +98,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         .asks(&config)
         .unwrap_or((AsksMode::Wait, "any client can answer: see `holdpoint inbox`"));
     let open = args.open.session(&config, &model, asks)?;
-    let patience = config.limits.grace() + signals::EXIT_MARGIN;
+    let exit_timeout = config.limits.grace() + signals::EXIT_MARGIN;
     let answers = asks == AsksMode::Wait && !args.json;
     block_on(async {
         let sessions = daemon_sessions(folders, "loop", supplies(&config, &catalog)).await?;
@@ -121,9 +121,9 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         }
         ui.flush()?;
         let terminal = KeyTerminal::find().filter(|_| ui.err_is_terminal());
-        let signalled =
-            SignalAction::Interrupts { session: session.clone(), patience, hang_up: false };
-        let leaving = signals::watch(signalled, terminal.clone()).map_err(|error| {
+        let on_signal =
+            SignalAction::Interrupts { session: session.clone(), exit_timeout, hang_up: false };
+        let leaving = signals::watch(on_signal, terminal.clone()).map_err(|error| {
             CliError::failed(format!("signal handlers can't be installed: {error}"))
         })?;
         let view = match args.json {
@@ -133,15 +133,15 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         let id = session.id().clone();
         let followed =
             FollowRequest { session, from: AttachFrom::start(), daemon: Some(folders), answers };
-        let ended = match Follower::attach(followed, terminal, leaving, view, ui).await {
+        let result = match Follower::attach(followed, terminal, leaving, view, ui).await {
             Ok(follower) => follower.run(Begin::Run(request)).await,
             Err(error) => Err(error),
         };
-        if ended.is_err() {
+        if result.is_err() {
             // A session that can't be followed, or that refused its run, is not needed.
             discard_unused(&sessions, &id).await;
         }
-        ended
+        result
     })
 }
 
@@ -167,12 +167,14 @@ impl Args {
     }
 
     /// Reads and checks the goal, before a session is opened for it.
-    fn goal(&self, most: usize) -> Result<String, CliError> {
+    fn goal(&self, max_bytes: usize) -> Result<String, CliError> {
         let goal = match (&self.goal, &self.spec) {
             (Some(goal), _) => goal.clone(),
-            (None, Some(file)) if file == Path::new("-") => read_stdin(most).map_err(|error| {
-                CliError::usage(format!("the goal can't be read from standard input: {error}"))
-            })?,
+            (None, Some(file)) if file == Path::new("-") => {
+                read_stdin(max_bytes).map_err(|error| {
+                    CliError::usage(format!("the goal can't be read from standard input: {error}"))
+                })?
+            }
             (None, Some(file)) => read(file)?,
             (None, None) => String::new(),
         };
@@ -180,9 +182,9 @@ impl Args {
             return Err(CliError::usage("the goal is empty")
                 .hint("give it with --goal TEXT or --spec FILE"));
         }
-        if goal.len() > most {
-            let what = format!("the goal has {} bytes; the limit is {most}", goal.len());
-            return Err(CliError::usage(what)
+        if goal.len() > max_bytes {
+            let message = format!("the goal has {} bytes; the limit is {max_bytes}", goal.len());
+            return Err(CliError::usage(message)
                 .hint("`max_prompt_bytes` under [limits] in the configuration sets the limit"));
         }
         Ok(goal)
@@ -191,18 +193,18 @@ impl Args {
 
 /// The tasks of a file, checked against the limits of a session.
 fn first_tasks(file: &Path) -> Result<Vec<String>, CliError> {
-    let titles = tasks_of(&read(file)?);
-    let add = |titles: &[String]| {
+    let titles = parse_tasks(&read(file)?);
+    let check = |titles: &[String]| {
         Tasks::default().decide(TaskRequest::Add { titles: titles.to_vec() }, None)
     };
-    let wrong = |error: TaskError, title: &str| {
+    let invalid = |error: TaskError, title: &str| {
         CliError::usage(format!("{}: {error}{title}", file.display()))
     };
     for title in &titles {
-        add(std::slice::from_ref(title))
-            .map_err(|error| wrong(error, &format!(": {}", prose_line(&shorten(title)))))?;
+        check(std::slice::from_ref(title))
+            .map_err(|error| invalid(error, &format!(": {}", prose_line(&shorten(title)))))?;
     }
-    add(&titles).map_err(|error| wrong(error, &format!("; the file has {}", titles.len())))?;
+    check(&titles).map_err(|error| invalid(error, &format!("; the file has {}", titles.len())))?;
     Ok(titles)
 }
 
@@ -213,15 +215,19 @@ fn read(file: &Path) -> Result<String, CliError> {
 
 /// The tasks of a text, one per line, without list markers. Headings and completed items are left
 /// out.
-fn tasks_of(text: &str) -> Vec<String> {
-    text.lines().map(str::trim).filter(|line| !line.starts_with('#')).filter_map(task).collect()
+fn parse_tasks(text: &str) -> Vec<String> {
+    text.lines()
+        .map(str::trim)
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(parse_task)
+        .collect()
 }
 
-fn task(line: &str) -> Option<String> {
-    let numbered = line.trim_start_matches(|digit: char| digit.is_ascii_digit());
+fn parse_task(line: &str) -> Option<String> {
+    let after_number = line.trim_start_matches(|digit: char| digit.is_ascii_digit());
     let item = ["- ", "* ", "+ "].into_iter().find_map(|mark| line.strip_prefix(mark));
     let item = item
-        .or_else(|| numbered.strip_prefix(". ").filter(|_| numbered.len() < line.len()))
+        .or_else(|| after_number.strip_prefix(". ").filter(|_| after_number.len() < line.len()))
         .unwrap_or(line);
     if item.starts_with("[x]") || item.starts_with("[X]") {
         return None;
@@ -238,6 +244,6 @@ mod tests {
     fn tasks_are_read_from_plain_lines_and_lists() {
         let text =
             "# Plan\n\nplain\n- dash\n * star\n- [ ] open\n- [x] done\n2. second\n2 apples\n-\n";
-        assert_eq!(tasks_of(text), ["plain", "dash", "star", "open", "second", "2 apples", "-"]);
+        assert_eq!(parse_tasks(text), ["plain", "dash", "star", "open", "second", "2 apples", "-"]);
     }
 }

@@ -23,8 +23,9 @@ pub(crate) fn carry_out(args: &Args, command: Command, ui: &mut Ui) -> Result<i3
     match &args.folder {
         Some(folder) => {
             write_pages(folder, command).map_err(|error| {
-                let what = format!("the pages can't be written to {}: {error}", folder.display());
-                CliError::failed(what).hint("give a folder that you can write to")
+                let message =
+                    format!("the pages can't be written to {}: {error}", folder.display());
+                CliError::failed(message).hint("give a folder that you can write to")
             })?;
         }
         None => {
@@ -39,9 +40,9 @@ pub(crate) fn carry_out(args: &Args, command: Command, ui: &mut Ui) -> Result<i3
 /// Writes a page for each command. A link with the name of a page is replaced, not followed.
 fn write_pages(folder: &Path, command: Command) -> io::Result<()> {
     fs::create_dir_all(folder)?;
-    let written = tempfile::tempdir_in(folder)?;
-    clap_mangen::generate_to(command, &written)?;
-    for page in fs::read_dir(&written)? {
+    let temporary = tempfile::tempdir_in(folder)?;
+    clap_mangen::generate_to(command, &temporary)?;
+    for page in fs::read_dir(&temporary)? {
         let page = page?;
         fs::rename(page.path(), folder.join(page.file_name()))?;
     }

@@ -76,7 +76,7 @@ fn line(setup: &ProviderSetup, width: usize) -> String {
 
 /// Sends a short request to a model.
 fn check(model: &dyn Model, ui: &mut Ui) -> Result<i32, CliError> {
-    let begun = Instant::now();
+    let started = Instant::now();
     block_on(async {
         let timed_out = || {
             CliError::failed(format!(
@@ -85,21 +85,21 @@ fn check(model: &dyn Model, ui: &mut Ui) -> Result<i32, CliError> {
                 CHECK_TIMEOUT.as_secs()
             ))
         };
-        tokio::time::timeout(CHECK_TIMEOUT, answers(model))
+        tokio::time::timeout(CHECK_TIMEOUT, first_output(model))
             .await
             .map_err(|_| timed_out())?
             .map_err(CliError::from)
     })?;
     let name = prose_line(model.name());
-    ui.print(&format!("{name} answers ({:.1} s)\n", begun.elapsed().as_secs_f64()))?;
+    ui.print(&format!("{name} answers ({:.1} s)\n", started.elapsed().as_secs_f64()))?;
     Ok(0)
 }
 
 /// Waits for the first output of a model.
-async fn answers(model: &dyn Model) -> Result<(), ModelError> {
-    let asked = Message::User("Reply with the word ok and nothing else.".to_owned());
+async fn first_output(model: &dyn Model) -> Result<(), ModelError> {
+    let prompt = Message::User("Reply with the word ok and nothing else.".to_owned());
     let mut events =
-        model.stream(&ModelRequest { messages: vec![asked], ..ModelRequest::default() });
+        model.stream(&ModelRequest { messages: vec![prompt], ..ModelRequest::default() });
     while let Some(event) = events.next().await {
         if matches!(event?, ModelEvent::Text(_) | ModelEvent::Thought(_) | ModelEvent::OutputLimit)
         {

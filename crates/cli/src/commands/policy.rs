@@ -31,7 +31,7 @@ use crate::ui::Ui;
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    what: PolicyCommand,
+    command: PolicyCommand,
 }
 
 #[derive(Debug, Subcommand)]
@@ -67,7 +67,7 @@ struct Explain {
 }
 
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
-    match &args.what {
+    match &args.command {
         PolicyCommand::Explain(explain) => explain.carry_out(folders, ui),
     }
 }
@@ -112,7 +112,7 @@ fn as_json(judgement: &Judgement) -> Value {
     json!({"verdict": judgement.verdict, "why": judgement.why(), "parts": parts})
 }
 
-/// Two lines for each part, beginning with its verdict.
+/// Two lines for each part, beginning with its verdict, and a last line for the whole call.
 fn as_text(judgement: &Judgement) -> String {
     let mut text = String::new();
     for part in &judgement.parts {

@@ -60,14 +60,14 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         ui.json(&prompted)?;
         return Ok(0);
     }
-    let place = match prompted.position {
+    let queue_text = match prompted.position {
         0 => "its turn has begun".to_owned(),
         1 => "it is next".to_owned(),
         2 => "1 prompt is ahead of it".to_owned(),
-        place => format!("{} prompts are ahead of it", place - 1),
+        position => format!("{} prompts are ahead of it", position - 1),
     };
     ui.print(&format!(
-        "prompt {}: {place}{}\n",
+        "prompt {}: {queue_text}{}\n",
         prompted.prompt,
         not_saved_suffix(prompted.saved)
     ))?;

@@ -45,39 +45,39 @@ pub(crate) struct Args {
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     block_on(async {
         let sessions = sessions(folders, "rm").await?;
-        let mut faults = Failures::new(folders);
-        let look = async |what: &str| match look_exactly(&sessions, what).await {
+        let mut failures = Failures::new(folders);
+        let look = async |given: &str| match look_exactly(&sessions, given).await {
             Ok(session) => {
                 let ask = session.asks.first().map(|ask| ask.id.clone());
                 let SessionSettings { id, name, .. } = &*session.settings;
-                Ok((what.to_owned(), id.clone(), name.clone(), ask))
+                Ok((given.to_owned(), id.clone(), name.clone(), ask))
             }
             // The rest of a damaged session has no asks.
             Err(SessionError::Damaged { session, .. }) => {
-                Ok((what.to_owned(), session, what.to_owned(), None))
+                Ok((given.to_owned(), session, given.to_owned(), None))
             }
             Err(error) => Err(error),
         };
-        for (what, id, name, ask) in faults.find(&args.sessions, ui, look).await {
+        for (given, id, name, ask) in failures.find(&args.sessions, ui, look).await {
             if let Some(ask) = ask.filter(|_| !args.force) {
-                let waits = CliError::failed(format!("it has an open ask ({ask})"));
-                faults.add(
-                    &what,
-                    waits.hint("answer the ask, or delete the session anyway with --force"),
+                let error = CliError::failed(format!("it has an open ask ({ask})"));
+                failures.add(
+                    &given,
+                    error.hint("answer the ask, or delete the session anyway with --force"),
                     ui,
                 );
                 continue;
             }
             // Deletes by the given name, so that an ambiguous name is an error.
-            match sessions.delete(&what).await {
-                Ok(()) => deleted(&id, &name, args, ui)?,
-                Err(error) => faults.add(&what, error, ui),
+            match sessions.delete(&given).await {
+                Ok(()) => report_deleted(&id, &name, args, ui)?,
+                Err(error) => failures.add(&given, error, ui),
             }
         }
-        let Some(older) = args.older_than else { return Ok(faults.code()) };
+        let Some(min_age) = args.older_than else { return Ok(failures.code()) };
         let now = Timestamp::from(SystemTime::now());
         let mut old = sessions.list().await?;
-        old.retain(|session| !session.live && now.since(session.since) >= older);
+        old.retain(|session| !session.live && now.since(session.since) >= min_age);
         for session in &old {
             if let Some(ask) = session.waits_for.as_ref().filter(|_| !args.force) {
                 ui.line(
@@ -87,20 +87,20 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
                 continue;
             }
             match sessions.delete(session.id.as_str()).await {
-                Ok(()) => deleted(&session.id, session.id.as_str(), args, ui)?,
-                Err(error) => faults.add(session.id.as_str(), error, ui),
+                Ok(()) => report_deleted(&session.id, session.id.as_str(), args, ui)?,
+                Err(error) => failures.add(session.id.as_str(), error, ui),
             }
         }
         if old.is_empty() && !args.json {
             ui.print("No saved session is that old.\n")?;
         }
         ui.flush()?;
-        Ok(faults.code())
+        Ok(failures.code())
     })
 }
 
 /// Reports a deleted session by its name.
-fn deleted(id: &SessionId, name: &str, args: &Args, ui: &mut Ui) -> io::Result<()> {
+fn report_deleted(id: &SessionId, name: &str, args: &Args, ui: &mut Ui) -> io::Result<()> {
     match args.json {
         true => ui.json(&json!({ "session": id, "result": "deleted" })),
         false => ui.print(&format!("{}: deleted\n", prose_line(name))),

@@ -73,10 +73,10 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     let catalog = Catalog::new(&config, |name| std::env::var(name).ok());
     let DefaultModel { name: model, why } = args.open.model(&catalog);
     let prompt = read_prompt_for(&model, args.prompt.as_deref(), &config, "holdpoint run")?;
-    let asks = args.asks(&config, ui);
+    let asks = args.choose_asks(&config, ui);
     let open = args.open.session(&config, &model, asks.mode)?;
     let supplies = supplies(&config, &catalog);
-    let patience = config.limits.grace() + signals::EXIT_MARGIN;
+    let exit_timeout = config.limits.grace() + signals::EXIT_MARGIN;
     // Dropped last: the engine ends everything that still runs.
     let engine = args.in_process.then(|| {
         let browsers = web::browsers(&config, folders)?;
@@ -94,8 +94,9 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         };
         let session = sessions.open(open).await?;
         let hang_up = args.in_process;
-        let signalled = SignalAction::Interrupts { session: session.clone(), patience, hang_up };
-        let leaving = signals::watch(signalled, asks.terminal.clone()).map_err(|error| {
+        let on_signal =
+            SignalAction::Interrupts { session: session.clone(), exit_timeout, hang_up };
+        let leaving = signals::watch(on_signal, asks.terminal.clone()).map_err(|error| {
             CliError::failed(format!("signal handlers can't be installed: {error}"))
         })?;
         let settings = session.snapshot().settings.clone();
@@ -116,25 +117,25 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         let daemon = (!args.in_process).then_some(folders);
         let id = session.id().clone();
         let followed = FollowRequest { session, from: AttachFrom::start(), daemon, answers };
-        let ended = match Follower::attach(followed, asks.terminal, leaving, view, ui).await {
+        let result = match Follower::attach(followed, asks.terminal, leaving, view, ui).await {
             Ok(follower) => follower.run(Begin::Prompt(prompt)).await,
             Err(error) => Err(error),
         };
-        if ended.is_err() {
+        if result.is_err() {
             // A session that can't be followed, or that refused its prompt, is not needed.
             discard_unused(&sessions, &id).await;
         }
-        ended
+        result
     })
 }
 
 impl Args {
     /// Chooses the asks mode.
-    fn asks(&self, config: &Config, ui: &Ui) -> AsksChoice {
-        let seated = ui.out_is_terminal() && std::io::stdin().is_terminal();
+    fn choose_asks(&self, config: &Config, ui: &Ui) -> AsksChoice {
+        let is_interactive = ui.out_is_terminal() && std::io::stdin().is_terminal();
         let (mode, why) = match self.open.asks(config) {
             Some(choice) => choice,
-            None if seated => (AsksMode::Wait, "you answer here"),
+            None if is_interactive => (AsksMode::Wait, "you answer here"),
             None => (AsksMode::Deny, "this is not a terminal"),
         };
         let terminal = KeyTerminal::find().filter(|_| ui.err_is_terminal());

@@ -35,8 +35,8 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         let sessions = control_sessions(folders, "show").await?;
         let snapshot = sessions.look(&args.session.session).await?;
         // If the sessions can't be listed, this one is live: a saved one could not have been read.
-        let is_it = |session: &SessionSummary| session.live && session.id == snapshot.settings.id;
-        let is_live = sessions.list().await.map_or(true, |listed| listed.iter().any(is_it));
+        let is_this = |session: &SessionSummary| session.live && session.id == snapshot.settings.id;
+        let is_live = sessions.list().await.map_or(true, |listed| listed.iter().any(is_this));
         Ok::<_, CliError>((snapshot, is_live))
     };
     let (snapshot, is_live) = block_on(look)?;
@@ -44,9 +44,9 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         ui.json(&*snapshot)?;
         return Ok(0);
     }
-    let lines: String =
-        lines(&snapshot, is_live).iter().map(|(name, what)| entry(name, what)).collect();
-    ui.print(&lines)?;
+    let text: String =
+        lines(&snapshot, is_live).iter().map(|(name, value)| entry(name, value)).collect();
+    ui.print(&text)?;
     ui.lines_to_stdout();
     for ask in &snapshot.asks {
         ui.print(&format!("\nask {}, open for {}\n", ask.id, age(ask.since)))?;
@@ -56,9 +56,9 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     Ok(0)
 }
 
-/// Indents further lines, so that none of them passes for another entry.
-fn entry(name: &str, what: &str) -> String {
-    let mut lines = what.trim_end().split('\n').map(prose_line);
+/// Formats an entry. The value's further lines are indented, so that none looks like another entry.
+fn entry(name: &str, value: &str) -> String {
+    let mut lines = value.trim_end().split('\n').map(prose_line);
     let first = format!("{name:9} {}\n", lines.next().unwrap_or_default());
     lines.fold(first, |text, line| text + format!("{:9} {line}", "").trim_end() + "\n")
 }
@@ -82,13 +82,13 @@ fn lines(snapshot: &Snapshot, is_live: bool) -> Vec<(&'static str, String)> {
         ("asks", settings.asks.to_string()),
         ("policy", settings.policy.to_string()),
     ];
-    if let Some(cause) = hold(snapshot) {
+    if let Some(cause) = hold_text(snapshot) {
         lines.push(("hold", cause));
     }
     if let Some(run) = &snapshot.run {
         lines.push(("goal", run.settings.goal.clone()));
         let wait = run.waits_until.map(|until| {
-            format!("; after a failure, the next iteration begins in {}", to_go(until))
+            format!("; after a failure, the next iteration begins in {}", time_until(until))
         });
         lines.push(("run", so_far(&run.progress) + &wait.unwrap_or_default()));
     }
@@ -125,7 +125,7 @@ fn lines(snapshot: &Snapshot, is_live: bool) -> Vec<(&'static str, String)> {
             .iter()
             .map(|job| ("job", format!("{} for {}: {}", job.id, age(job.since), job.command))),
     );
-    lines.push(("used", used(&snapshot.usage)));
+    lines.push(("used", usage_text(&snapshot.usage)));
     if let Some(context) = &snapshot.context {
         lines.push(("context", format!("{} of {} tokens", context.tokens, context.limit)));
     }
@@ -142,7 +142,7 @@ fn lines(snapshot: &Snapshot, is_live: bool) -> Vec<(&'static str, String)> {
     lines
 }
 
-fn hold(snapshot: &Snapshot) -> Option<String> {
+fn hold_text(snapshot: &Snapshot) -> Option<String> {
     match &snapshot.hold {
         Hold::Off => None,
         Hold::Requested { cause, .. } => Some(pausing(cause)),
@@ -150,13 +150,13 @@ fn hold(snapshot: &Snapshot) -> Option<String> {
     }
 }
 
-/// The time left until then.
-fn to_go(then: Timestamp) -> String {
-    let left = then.since(Timestamp::from(SystemTime::now()));
-    format!("{} s", left.as_secs_f64().ceil())
+/// The time from now until `then`.
+fn time_until(then: Timestamp) -> String {
+    let remaining = then.since(Timestamp::from(SystemTime::now()));
+    format!("{} s", remaining.as_secs_f64().ceil())
 }
 
-fn used(usage: &Usage) -> String {
+fn usage_text(usage: &Usage) -> String {
     let about = if usage.estimated { "about " } else { "" };
     let cost =
         usage.cost.map(|cost| format!(", cost {:.4}", cost as f64 / 1e6)).unwrap_or_default();

@@ -18,7 +18,7 @@ use crate::tone::Tone;
 use crate::ui::Ui;
 
 /// The timeout for listing the sessions.
-const LIST: Duration = Duration::from_secs(10);
+const LIST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The exit code when no daemon runs, by the convention of service managers.
 const NOT_RUNNING: i32 = 3;
@@ -42,16 +42,17 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     let daemon = block_on(async {
         let mut found = Daemon::find_living(folders).await?;
         if let Some(daemon) = &mut found {
-            daemon.status.damaged.extend(damaged(daemon).await);
+            daemon.status.damaged.extend(damaged_sessions(daemon).await);
         }
         Ok::<_, CliError>(found)
     })?;
     match (&daemon, args.json) {
         (Some(daemon), false) => {
             // An unreadable configuration is reported by `config show`.
-            let outdated = folders.config().ok().and_then(|config| daemon.outdated(&config));
-            ui.print(&text(&daemon.status, outdated.as_deref()))?;
-            if outdated.is_some() {
+            let config_changes =
+                folders.config().ok().and_then(|config| daemon.config_changes(&config));
+            ui.print(&text(&daemon.status, config_changes.as_deref()))?;
+            if config_changes.is_some() {
                 ui.line(Tone::Plain, &format!("hint: {RESTART_HINT}"))?;
                 ui.flush()?;
             }
@@ -66,9 +67,9 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
 }
 
 /// Describes the damaged sessions.
-async fn damaged(daemon: &Daemon) -> Vec<String> {
+async fn damaged_sessions(daemon: &Daemon) -> Vec<String> {
     let sessions = Sessions::remote(daemon.socket.clone(), &who("status"));
-    match tokio::time::timeout(LIST, sessions.list()).await {
+    match tokio::time::timeout(LIST_TIMEOUT, sessions.list()).await {
         Ok(Ok(listed)) => {
             let damaged = listed.iter().filter(|session| !session.gaps.is_empty());
             damaged.map(summaries::session::damage).collect()
@@ -76,12 +77,12 @@ async fn damaged(daemon: &Daemon) -> Vec<String> {
         Ok(Err(error)) => vec![format!("unknown, because the sessions can't be listed: {error}")],
         Err(_) => vec![format!(
             "unknown, because the sessions were not listed within {} s",
-            LIST.as_secs()
+            LIST_TIMEOUT.as_secs()
         )],
     }
 }
 
-fn text(status: &DaemonStatus, outdated: Option<&str>) -> String {
+fn text(status: &DaemonStatus, config_changes: Option<&str>) -> String {
     let DaemonStatus {
         version,
         api,
@@ -102,7 +103,7 @@ fn text(status: &DaemonStatus, outdated: Option<&str>) -> String {
         format!("data      {data}"),
     ];
     lines.extend(status.log.iter().map(|log| format!("log       {log}")));
-    lines.extend(outdated.map(|outdated| format!("config    {outdated}")));
+    lines.extend(config_changes.map(|changes| format!("config    {changes}")));
     let SessionCounts { live, busy, running, waiting, held, limit } = sessions;
     let idle = live.saturating_sub(*busy);
     let busy = match busy {
@@ -113,8 +114,8 @@ fn text(status: &DaemonStatus, outdated: Option<&str>) -> String {
     };
     lines.push(format!("sessions  {live} of {limit} live: {idle} idle, {busy}"));
     lines.push(format!("queued    {queued_prompts} prompts"));
-    let many = if *connections == 1 { "connection" } else { "connections" };
-    lines.push(format!("clients   {clients} attached, {connections} {many}"));
+    let noun = if *connections == 1 { "connection" } else { "connections" };
+    lines.push(format!("clients   {clients} attached, {connections} {noun}"));
     if let Some(seconds) = status.idle_stop_s {
         lines.push(format!(
             "stops     when idle for {}",
@@ -137,6 +138,6 @@ fn text(status: &DaemonStatus, outdated: Option<&str>) -> String {
             "browser   pid {pid} of {session}, {window}{sandbox}; its developer tools listen on {debugging}"
         ));
     }
-    lines.extend(status.damaged.iter().map(|what| format!("damaged   {what}")));
+    lines.extend(status.damaged.iter().map(|damage| format!("damaged   {damage}")));
     lines.iter().map(|line| format!("{}\n", prose_line(line))).collect()
 }

@@ -52,16 +52,16 @@ pub(crate) struct Import {
 pub(crate) fn export(args: &Export, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     block_on(async {
         let sessions = sessions(folders, "export").await?;
-        let what = &args.session.session;
-        show_resolved(what, &*sessions.look(what).await?, ui)?;
+        let session = &args.session.session;
+        show_resolved(session, &*sessions.look(session).await?, ui)?;
         let exported = match &args.output {
-            None => sessions.export(what, &mut ui.json_out()).await,
+            None => sessions.export(session, &mut ui.json_out()).await,
             Some(path) => {
                 let file = File::create_new(path).map_err(|error| {
                     CliError::failed(format!("{}: {error}", path.display()))
                         .hint("give a file that does not exist yet with --output")
                 })?;
-                let exported = sessions.export(what, &mut BufWriter::new(file)).await;
+                let exported = sessions.export(session, &mut BufWriter::new(file)).await;
                 if exported.is_err() {
                     // The file is ours and incomplete.
                     let _ = std::fs::remove_file(path);
@@ -86,35 +86,37 @@ pub(crate) fn import(args: &Import, folders: &Folders, ui: &mut Ui) -> Result<i3
     };
     let session = block_on(async {
         let sessions = sessions(folders, "import").await?;
-        let wrong = |error: &dyn std::fmt::Display| {
+        let invalid = |error: &dyn std::fmt::Display| {
             CliError::failed(format!("{}: {error}", args.file.display()))
                 .hint("export it again with `holdpoint export`, where its session is")
         };
         let imported = sessions.import(&mut *text).await.map_err(|error| match error {
             // The daemon has found the error in the text.
             ImportError::Session(error @ SessionError::Request(RequestError::Malformed { .. })) => {
-                wrong(&error)
+                invalid(&error)
             }
             ImportError::Session(error) => error.into(),
             ImportError::Io(error) => unreadable(error),
-            error => wrong(&error),
+            error => invalid(&error),
         });
         Ok::<_, CliError>(sessions.look(imported?.as_str()).await?)
     })?;
     let SessionSettings { id, workspace, .. } = &*session.settings;
-    let there = Path::new(workspace).is_dir();
+    let workspace_exists = Path::new(workspace).is_dir();
     match args.json {
-        true => {
-            ui.json(&json!({ "session": id, "workspace": workspace, "workspaceMissing": !there }))?
-        }
+        true => ui.json(&json!({
+            "session": id,
+            "workspace": workspace,
+            "workspaceMissing": !workspace_exists,
+        }))?,
         false => ui.print(&format!("{id}\n"))?,
     }
-    if !there {
-        let what = format!(
+    if !workspace_exists {
+        let message = format!(
             "its folder {} does not exist: its tools fail until it does",
             prose_line(workspace)
         );
-        ui.line(Tone::Warning, &what)?;
+        ui.line(Tone::Warning, &message)?;
         ui.flush()?;
     }
     Ok(0)

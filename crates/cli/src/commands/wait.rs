@@ -22,10 +22,10 @@ use crate::ui::Ui;
 const TIMED_OUT: i32 = 124;
 
 /// How many times in a row a watch that breaks at once is restarted.
-const BREAKS: u32 = 5;
+const MAX_BREAKS: u32 = 5;
 
 /// How long after a stop the next daemon may start, as `holdpoint daemon restart` does it.
-const RESTART: Duration = Duration::from_secs(5);
+const RESTART_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The polling interval for the next daemon, which has no way to announce itself, and for a session
 /// that could not be read.
@@ -48,7 +48,7 @@ pub(crate) struct Args {
 
     /// The condition to wait for
     #[arg(long = "for", value_enum, value_name = "WHAT")]
-    what: Option<Condition>,
+    condition: Option<Condition>,
 
     /// Wait no longer than this: 30s, 10m, ...
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
@@ -73,16 +73,18 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     block_on(async {
         let sessions = control_sessions(folders, "wait").await?;
         let mut last = sessions.look(&args.session.session).await?;
-        let waits = wait(folders, sessions, args.what, &mut last);
-        let seen = match args.timeout {
-            Some(timeout) => tokio::time::timeout(timeout, waits).await.ok().transpose()?.is_some(),
-            None => waits.await.map(|()| true)?,
+        let waiting = wait(folders, sessions, args.condition, &mut last);
+        let met = match args.timeout {
+            Some(timeout) => {
+                tokio::time::timeout(timeout, waiting).await.ok().transpose()?.is_some()
+            }
+            None => waiting.await.map(|()| true)?,
         };
         let ask = last.asks.first().map(|ask| &ask.id);
         if args.json {
             let (session, status) = (&last.settings.id, last.status);
             ui.json(
-                &json!({ "session": session, "status": status, "ask": ask, "timedOut": !seen }),
+                &json!({ "session": session, "status": status, "ask": ask, "timedOut": !met }),
             )?;
         } else {
             let status = match (ask, &last.hold) {
@@ -95,7 +97,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
             };
             ui.print(&format!("{}: {}\n", prose_line(&last.settings.name), prose_line(&status)))?;
         }
-        Ok(if seen { 0 } else { TIMED_OUT })
+        Ok(if met { 0 } else { TIMED_OUT })
     })
 }
 
@@ -113,18 +115,18 @@ enum WatchEnd {
 async fn wait(
     folders: &Folders,
     mut all: Sessions,
-    what: Option<Condition>,
+    condition: Option<Condition>,
     last: &mut Arc<Snapshot>,
 ) -> Result<(), CliError> {
     let mut breaks = 0;
     loop {
-        match watch(&all, what, last, &mut breaks).await {
+        match watch(&all, condition, last, &mut breaks).await {
             Ok(WatchEnd::Met) => return Ok(()),
             Ok(WatchEnd::Stopped) | Err(SessionError::Stopped) => {}
             Ok(WatchEnd::Broke)
             | Err(SessionError::Unreachable { .. } | SessionError::Disconnected { .. }) => {
                 breaks += 1;
-                if breaks > BREAKS {
+                if breaks > MAX_BREAKS {
                     return Err(CliError::failed(
                         "the sessions can't be watched: the connection keeps breaking",
                     ));
@@ -134,11 +136,11 @@ async fn wait(
         }
         // A stopped daemon has removed its sockets and stays stopped. A crashed one has left them
         // and is restarted.
-        let died = folders.sockets()?.iter().any(|socket| socket.exists());
-        all = if died {
+        let has_crashed = folders.sockets()?.iter().any(|socket| socket.exists());
+        all = if has_crashed {
             control_sessions(folders, "wait").await?
         } else {
-            next_daemons(folders).await?
+            next_daemon_sessions(folders).await?
         };
     }
 }
@@ -146,7 +148,7 @@ async fn wait(
 /// Like [`wait`], for the life of one daemon. It does not attach, so the session is not opened.
 async fn watch(
     sessions: &Sessions,
-    what: Option<Condition>,
+    condition: Option<Condition>,
     last: &mut Arc<Snapshot>,
     breaks: &mut u32,
 ) -> Result<WatchEnd, SessionError> {
@@ -165,7 +167,7 @@ async fn watch(
             Err(SessionError::Unreachable { .. }) => false,
             Err(error) => return Err(error),
         };
-        if looked && is_met(last, what) {
+        if looked && is_met(last, condition) {
             return Ok(WatchEnd::Met);
         }
         if looked && is_over {
@@ -191,11 +193,11 @@ async fn watch(
     }
 }
 
-fn is_met(session: &Snapshot, what: Option<Condition>) -> bool {
+fn is_met(session: &Snapshot, condition: Option<Condition>) -> bool {
     let idle = session.turn.is_none() && session.run.is_none() && session.queue.is_empty();
     let asks = !session.asks.is_empty();
     let held = session.hold.shown() == HoldState::Standing;
-    match what {
+    match condition {
         None => idle || asks || held,
         Some(Condition::Idle) => idle,
         Some(Condition::Ask) => asks,
@@ -208,9 +210,9 @@ fn unknown(id: SessionId) -> SessionError {
 }
 
 /// The sessions of the next daemon, which another command starts.
-async fn next_daemons(folders: &Folders) -> Result<Sessions, CliError> {
-    let by = Instant::now() + RESTART;
-    while Instant::now() < by {
+async fn next_daemon_sessions(folders: &Folders) -> Result<Sessions, CliError> {
+    let deadline = Instant::now() + RESTART_TIMEOUT;
+    while Instant::now() < deadline {
         // A daemon that is starting or stopping may not answer.
         if let Ok(Some(daemon)) = Daemon::find(folders).await {
             daemon.check(folders)?;

@@ -42,8 +42,7 @@ pub(super) struct Listener {
 #[derive(Debug, Clone)]
 struct SocketFile {
     path: PathBuf,
-    /// The device and the inode.
-    file: (u64, u64),
+    device_and_inode: (u64, u64),
     /// Whether making a removed socket again has failed, which is logged once.
     failed: bool,
 }
@@ -112,7 +111,7 @@ impl Sockets {
     }
 
     /// Whether clients can still find one of the sockets.
-    pub(super) fn any_left(&self) -> bool {
+    pub(super) fn has_any_left(&self) -> bool {
         self.first().is_some()
     }
 
@@ -154,14 +153,15 @@ impl Sockets {
 }
 
 impl SocketFile {
-    /// Whether its path is free.
+    /// Whether the path is free.
     fn is_removed(&self) -> bool {
         fs::symlink_metadata(&self.path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
     }
 
-    /// Whether the file at its path is this socket.
+    /// Whether the file at the path is this socket.
     fn is_there(&self) -> bool {
-        fs::symlink_metadata(&self.path).is_ok_and(|found| (found.dev(), found.ino()) == self.file)
+        fs::symlink_metadata(&self.path)
+            .is_ok_and(|found| (found.dev(), found.ino()) == self.device_and_inode)
     }
 }
 
@@ -174,7 +174,8 @@ fn listen(path: PathBuf) -> Result<(SocketFile, Listener), CliError> {
     remove_stale(&path)?;
     let listener = bind_private(&path).map_err(|error| failed(&path, error))?;
     let found = fs::symlink_metadata(&path).map_err(|error| failed(&path, error))?;
-    let file = SocketFile { path: path.clone(), file: (found.dev(), found.ino()), failed: false };
+    let device_and_inode = (found.dev(), found.ino());
+    let file = SocketFile { path: path.clone(), device_and_inode, failed: false };
     Ok((file, Listener { path, listener }))
 }
 
@@ -185,11 +186,11 @@ fn bind_private(path: &Path) -> io::Result<UnixListener> {
     // This path is no longer than the final one, which has a limited length.
     let folder = path.with_file_name("hold.new");
     let new = folder.join("sock");
-    // A process that was killed here has left them.
-    for left in [fs::remove_file(&new), fs::remove_dir(&folder)] {
-        left.or_else(
-            |error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) },
-        )?;
+    // A process that was killed here has left the socket and its folder.
+    for removed in [fs::remove_file(&new), fs::remove_dir(&folder)] {
+        removed.or_else(|error| {
+            if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) }
+        })?;
     }
     fs::DirBuilder::new().mode(0o700).create(&folder)?;
     let listener = UnixListener::bind(&new)?;
@@ -207,7 +208,8 @@ pub(super) fn is_served(folders: &Folders) -> Result<bool, CliError> {
 /// Checks that no process holds the sessions, after no serving daemon was found.
 ///
 /// # Errors
-/// Fails if a process holds them, which can't be reached (or not yet, or no longer).
+/// Returns [`Unreachable`] if a process holds the sessions. It may be starting, stopping or
+/// unreachable.
 pub(super) fn check_free(folders: &Folders) -> Result<(), Unreachable> {
     match SessionsLock::check(folders) {
         Err(LockError::Held { pid }) => Err(Unreachable { pid }),

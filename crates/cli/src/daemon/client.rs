@@ -19,10 +19,10 @@ const STATUS_TIMEOUT: Duration = Duration::from_secs(10);
 const REAPPEAR_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The maximum size of a status in bytes.
-const STATUS: usize = 1024 * 1024;
+const MAX_STATUS_BYTES: usize = 1024 * 1024;
 
 /// How many times the daemon is started if it ends before it has sent its status.
-const TRIES: usize = 3;
+const MAX_STARTS: usize = 3;
 
 /// The hint to make the daemon read the configuration again.
 pub(crate) const RESTART_HINT: &str =
@@ -41,10 +41,11 @@ impl Daemon {
     /// # Errors
     /// Fails if there is a daemon that can't be reached or does not answer.
     pub(crate) async fn find(folders: &Folders) -> Result<Option<Self>, CliError> {
-        let silent =
-            |what: String| CliError::failed(what).hint("`holdpoint daemon restart` replaces it");
+        let silent = |message: String| {
+            CliError::failed(message).hint("`holdpoint daemon restart` replaces it")
+        };
         for socket in folders.sockets()? {
-            return match tokio::time::timeout(STATUS_TIMEOUT, ask(&socket)).await {
+            return match tokio::time::timeout(STATUS_TIMEOUT, request_status(&socket)).await {
                 Ok(Ok(status)) => Ok(Some(Self { status: status?, socket })),
                 Ok(Err(error)) if has_no_listener(&error) => continue,
                 Ok(Err(error)) => Err(silent(format!("the daemon does not answer: {error}"))),
@@ -63,27 +64,27 @@ impl Daemon {
     /// # Errors
     /// Fails like `find`, or if a process holds the sessions and can't be reached.
     pub(crate) async fn find_living(folders: &Folders) -> Result<Option<Self>, CliError> {
-        let by = Instant::now() + REAPPEAR_TIMEOUT;
+        let deadline = Instant::now() + REAPPEAR_TIMEOUT;
         loop {
             if let Some(daemon) = Self::find(folders).await? {
                 return Ok(Some(daemon));
             }
             match claim::check_free(folders) {
                 Ok(()) => return Ok(None),
-                Err(unreachable) if Instant::now() > by => return Err(unreachable.into()),
+                Err(unreachable) if Instant::now() > deadline => return Err(unreachable.into()),
                 Err(_) => tokio::time::sleep(start::CLAIM_RETRY_INTERVAL).await,
             }
         }
     }
 
     /// Whether the daemon of these folders has found its store damaged; false if none runs.
-    pub(crate) async fn found_damage(folders: &Folders) -> bool {
+    pub(crate) async fn has_found_damage(folders: &Folders) -> bool {
         matches!(Self::find(folders).await, Ok(Some(daemon)) if !daemon.status.damaged.is_empty())
     }
 
     /// Adds the hint about a damaged store to an error about a missing session, which may be lost.
     pub(crate) async fn explain(folders: &Folders, error: CliError) -> CliError {
-        if error.misses_session() && Self::found_damage(folders).await {
+        if error.misses_session() && Self::has_found_damage(folders).await {
             error.in_damaged_store()
         } else {
             error
@@ -99,19 +100,19 @@ impl Daemon {
         Self::connect_or_start_with(folders, None).await
     }
 
-    /// Like [`connect_or_start`](Self::connect_or_start). If `idle` is given, a daemon started by
-    /// this call stops after being idle for that long.
+    /// Like [`connect_or_start`](Self::connect_or_start). If `idle_stop` is given, a daemon started
+    /// by this call stops after being idle for that long.
     pub(crate) async fn connect_or_start_with(
         folders: &Folders,
-        idle: Option<Duration>,
+        idle_stop: Option<Duration>,
     ) -> Result<Self, CliError> {
-        for _ in 0..TRIES {
+        for _ in 0..MAX_STARTS {
             if let Some(daemon) = Self::find(folders).await? {
                 daemon.check(folders)?;
                 return Ok(daemon);
             }
             // Blocking is harmless: this thread has no other work.
-            start::start(folders, idle)?;
+            start::start(folders, idle_stop)?;
         }
         Err(CliError::failed("the daemon exits as soon as it is started")
             .hint(format!("see its log in {}", folders.logs().display())))
@@ -121,12 +122,12 @@ impl Daemon {
 impl Daemon {
     /// Describes the changes between the daemon's configuration and this one; `None` if there are
     /// none.
-    pub(crate) fn outdated(&self, config: &Config) -> Option<String> {
+    pub(crate) fn config_changes(&self, config: &Config) -> Option<String> {
         let theirs = &self.status.config;
         let changed = config
             .daemon_parts()
             .into_iter()
-            .filter(|(key, ours)| theirs.get(key).is_some_and(|is| is != ours));
+            .filter(|(key, ours)| theirs.get(key).is_some_and(|theirs| theirs != ours));
         let changed: Vec<_> = changed
             .map(|(key, ours)| if ours.is_object() { format!("[{key}]") } else { key })
             .collect();
@@ -143,10 +144,10 @@ impl Daemon {
         let DaemonStatus { version, api, pid, data, .. } = &self.status;
         if *api != API_VERSION {
             let ours = env!("CARGO_PKG_VERSION");
-            let what = format!(
+            let message = format!(
                 "the daemon (pid {pid}) is holdpoint {version}, which this version ({ours}) can't talk to"
             );
-            return Err(CliError::failed(what).hint(match *api < API_VERSION {
+            return Err(CliError::failed(message).hint(match *api < API_VERSION {
                 true => "`holdpoint daemon restart` starts the daemon of this version; running turns are interrupted",
                 false => "use the newer holdpoint that started it",
             }));
@@ -162,11 +163,12 @@ impl Daemon {
     }
 }
 
-/// Requests the status of the daemon.
-async fn ask(socket: &Path) -> Result<Result<DaemonStatus, CliError>, HttpError> {
+/// Requests the status of the daemon. The outer error means that no response arrived, the inner one
+/// that the response is not a status.
+async fn request_status(socket: &Path) -> Result<Result<DaemonStatus, CliError>, HttpError> {
     let response = http::request(socket, Method::GET, "/v1/status", &[], None).await?;
     let code = response.status();
-    let body = response.whole(STATUS).await?;
+    let body = response.whole(MAX_STATUS_BYTES).await?;
     Ok(match code {
         StatusCode::OK => {
             serde_json::from_slice(&body).map_err(|error| not_our_daemon(socket, &error))

@@ -27,18 +27,18 @@ use super::error::ApiError;
 use super::peer;
 
 /// The maximum number of open streams, of events and of exports.
-pub(super) const MOST_STREAMS: usize = 256;
+pub(super) const MAX_STREAMS: usize = 256;
 
 /// The maximum number of other open connections. A further one replaces a connection without a
-/// request. If there is none, it receives an error and is closed.
-const MOST_OTHERS: usize = 64;
+/// request. If every connection has a request, the further one receives an error and is closed.
+const MAX_OTHERS: usize = 64;
 
 /// The maximum number of connections beyond these, which are opened only to be refused. Further
 /// ones wait to be accepted.
-const REFUSED: usize = 64;
+const MAX_REFUSED: usize = 64;
 
 /// The maximum number of connections of all kinds.
-pub(super) const MAX_CONNECTIONS: usize = MOST_STREAMS + MOST_OTHERS + REFUSED;
+pub(super) const MAX_CONNECTIONS: usize = MAX_STREAMS + MAX_OTHERS + MAX_REFUSED;
 
 /// How long a connection that will be refused may take to send its request.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
@@ -59,16 +59,16 @@ struct Counted {
     served: Mutex<Vec<Weak<Connection>>>,
 }
 
-/// An open connection. Its place is free when this is dropped.
+/// An open connection. Dropping it frees its place.
 #[derive(Debug)]
 pub(super) struct Connection {
     /// A duplicate of the socket, used to cut the connection. The server itself never cuts a client
     /// that stops reading: it can't write to it, and does not poll a connection that it can't write
     /// to.
     socket: Option<OwnedFd>,
-    /// Whether there was no place for it.
+    /// Whether all places were taken when it arrived. Its requests are refused.
     refused: bool,
-    open: Connections,
+    connections: Connections,
     /// Whether a request is being answered.
     busy: AtomicBool,
     /// The number of the last answered request; 0 before the first.
@@ -91,45 +91,47 @@ impl Connections {
         Timestamp(self.0.closed.load(Ordering::Relaxed))
     }
 
-    /// Records a new connection and its peer, for all its requests. It can't be refused here.
-    pub(super) fn note(&self, io: &dyn Any, extensions: &mut Extensions) {
-        peer::note(io, extensions);
+    /// Records a new connection and its peer, for all its requests. The connection can't be
+    /// refused here: [`admit`] refuses its requests.
+    pub(super) fn record(&self, io: &dyn Any, extensions: &mut Extensions) {
+        peer::record(io, extensions);
         let socket = io
             .downcast_ref::<UnixStream>()
             .and_then(|stream| stream.as_fd().try_clone_to_owned().ok());
         let before = self.0.open.fetch_add(1, Ordering::Relaxed);
-        let refused = socket.is_none() || !self.has_room();
+        let refused = socket.is_none() || !self.make_room();
         let connection = Arc::new(Connection {
             socket,
             refused,
-            open: self.clone(),
+            connections: self.clone(),
             busy: AtomicBool::new(false),
             answered: AtomicU64::new(0),
             cut: AtomicBool::new(false),
         });
-        let noted = Arc::downgrade(&connection);
+        let weak = Arc::downgrade(&connection);
         if refused {
             tracing::warn!(open = before, "too many connections");
             actix_web::rt::spawn(async move {
                 tokio::time::sleep(REFUSAL_TIMEOUT).await;
-                if let Some(connection) = noted.upgrade() {
+                if let Some(connection) = weak.upgrade() {
                     connection.cut();
                 }
             });
         } else {
-            self.0.served.lock().unwrap_or_else(PoisonError::into_inner).push(noted);
+            self.0.served.lock().unwrap_or_else(PoisonError::into_inner).push(weak);
         }
         extensions.insert(connection);
     }
 
-    /// Whether there is a place for one more. If all are taken, a connection without a request is
-    /// cut: the oldest that never had one, else the one with the oldest response.
-    fn has_room(&self) -> bool {
+    /// Makes room for one more connection, and returns whether there is a place for it. If all places are
+    /// taken, cuts a connection without a request: the oldest that never had one, else the one with
+    /// the oldest response.
+    fn make_room(&self) -> bool {
         let mut served = self.0.served.lock().unwrap_or_else(PoisonError::into_inner);
         served.retain(|connection| {
             connection.upgrade().is_some_and(|connection| !connection.is_cut())
         });
-        if served.len().saturating_sub(self.0.streams.load(Ordering::Relaxed)) < MOST_OTHERS {
+        if served.len().saturating_sub(self.0.streams.load(Ordering::Relaxed)) < MAX_OTHERS {
             return true;
         }
         let idle =
@@ -150,11 +152,11 @@ impl Connection {
     }
 
     /// Takes a place among the streams; `None` if all are taken.
-    pub(super) fn stream(self: &Arc<Self>) -> Option<StreamPlace> {
-        let connections = self.open.clone();
+    pub(super) fn take_stream_place(self: &Arc<Self>) -> Option<StreamPlace> {
+        let connections = self.connections.clone();
         let streams = &connections.0.streams;
         let taken = streams.try_update(Ordering::Relaxed, Ordering::Relaxed, |open| {
-            (open < MOST_STREAMS).then(|| open + 1)
+            (open < MAX_STREAMS).then(|| open + 1)
         });
         taken.ok()?;
         Some(StreamPlace(connections))
@@ -180,38 +182,38 @@ impl Drop for StreamPlace {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        let Counted { open, closed, .. } = &*self.open.0;
+        let Counted { open, closed, .. } = &*self.connections.0;
         closed.fetch_max(Timestamp::from(SystemTime::now()).0, Ordering::Relaxed);
         open.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 /// Marks a connection as busy during a request, from its head to the last byte of the response.
-pub(super) async fn note_request(
+pub(super) async fn track_request(
     request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<TrackedBody>, Error> {
-    let at_request = request.conn_data::<Arc<Connection>>().map(|connection| {
+    let busy = request.conn_data::<Arc<Connection>>().map(|connection| {
         connection.busy.store(true, Ordering::Relaxed);
-        AtRequest(Arc::clone(connection))
+        BusyGuard(Arc::clone(connection))
     });
     let response = next.call(request).await?;
-    Ok(response.map_body(|_, body| TrackedBody { body: body.boxed(), _at_request: at_request }))
+    Ok(response.map_body(|_, body| TrackedBody { body: body.boxed(), _busy: busy }))
 }
 
 /// Marks a connection as busy, until dropped.
-struct AtRequest(Arc<Connection>);
+struct BusyGuard(Arc<Connection>);
 
 /// The body of a response, dropped when it is sent.
 pub(super) struct TrackedBody {
     body: BoxBody,
-    _at_request: Option<AtRequest>,
+    _busy: Option<BusyGuard>,
 }
 
-impl Drop for AtRequest {
+impl Drop for BusyGuard {
     fn drop(&mut self) {
         let Self(connection) = self;
-        let number = connection.open.0.answered.fetch_add(1, Ordering::Relaxed) + 1;
+        let number = connection.connections.0.answered.fetch_add(1, Ordering::Relaxed) + 1;
         connection.answered.store(number, Ordering::Relaxed);
         connection.busy.store(false, Ordering::Relaxed);
     }
@@ -241,7 +243,7 @@ pub(super) async fn admit<B: MessageBody>(
         return Ok(next.call(request).await?.map_into_left_body());
     }
     let refused =
-        ApiError::from(RequestError::TooManyConnections { limit: MOST_OTHERS }).closing_response();
+        ApiError::from(RequestError::TooManyConnections { limit: MAX_OTHERS }).closing_response();
     Ok(request.into_response(refused).map_into_right_body())
 }
 
@@ -256,7 +258,7 @@ mod tests {
     fn connect(connections: &Connections) -> (Arc<Connection>, UnixStream) {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let mut extensions = Extensions::new();
-        connections.note(&ours, &mut extensions);
+        connections.record(&ours, &mut extensions);
         let connection = extensions.remove::<Arc<Connection>>().unwrap();
         // The server keeps its end open while the connection exists.
         std::mem::forget(ours);
@@ -270,8 +272,8 @@ mod tests {
 
     async fn making_room() {
         let connections = Connections::default();
-        let mut all: Vec<_> = (0..MOST_OTHERS).map(|_| connect(&connections)).collect();
-        let mut at_request = Vec::new();
+        let mut all: Vec<_> = (0..MAX_OTHERS).map(|_| connect(&connections)).collect();
+        let mut busy = Vec::new();
         for (n, (connection, theirs)) in all.iter_mut().enumerate() {
             // A request that waits to be read counts like one that was read.
             match n {
@@ -279,14 +281,14 @@ mod tests {
                 5 => theirs.write_all(b"GET").await.unwrap(),
                 _ => {
                     connection.busy.store(true, Ordering::Relaxed);
-                    at_request.push(AtRequest(Arc::clone(connection)));
+                    busy.push(BusyGuard(Arc::clone(connection)));
                 }
             }
         }
         // Two more requests are answered, the younger connection's first.
-        drop(at_request.pop());
-        drop(at_request.pop());
-        for place in [2, 7, MOST_OTHERS - 1, MOST_OTHERS - 2] {
+        drop(busy.pop());
+        drop(busy.pop());
+        for place in [2, 7, MAX_OTHERS - 1, MAX_OTHERS - 2] {
             let (more, theirs) = connect(&connections);
             more.busy.store(true, Ordering::Relaxed);
             assert!(
@@ -297,7 +299,7 @@ mod tests {
         }
         assert!(connect(&connections).0.refused);
         // A stream has a place of its own.
-        let stream = all[0].0.stream().unwrap();
+        let stream = all[0].0.take_stream_place().unwrap();
         assert!(!connect(&connections).0.refused);
         drop(stream);
     }
@@ -310,9 +312,10 @@ mod tests {
     async fn streaming() {
         let connections = Connections::default();
         let (connection, _theirs) = connect(&connections);
-        let mut streams: Vec<_> = (0..MOST_STREAMS).map(|_| connection.stream().unwrap()).collect();
-        assert!(connection.stream().is_none());
+        let mut streams: Vec<_> =
+            (0..MAX_STREAMS).map(|_| connection.take_stream_place().unwrap()).collect();
+        assert!(connection.take_stream_place().is_none());
         streams.pop();
-        assert!(connection.stream().is_some());
+        assert!(connection.take_stream_place().is_some());
     }
 }

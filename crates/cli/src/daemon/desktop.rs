@@ -7,7 +7,7 @@ use holdpoint_tools::environment;
 use percent_encoding::percent_decode_str;
 
 /// The maximum number of clients remembered. A forgotten client that returns counts as a new one.
-const KEPT: usize = 64;
+const MAX_CLIENTS: usize = 64;
 
 /// Environment variables, as names and values.
 pub(super) type Variables = Vec<(String, String)>;
@@ -31,11 +31,11 @@ impl Desktops {
 
     /// Records the desktop header of a request by this process. Only a client's first request
     /// counts: if another client has connected since, that one is newer.
-    pub(super) fn note(&self, pid: Option<u32>, header: &str) {
+    pub(super) fn record(&self, pid: Option<u32>, header: &str) {
         let vars = header.split('&').filter_map(|pair| pair.split_once('='));
         let vars = vars.filter_map(|(name, value)| {
             let value = percent_decode_str(value).decode_utf8().ok()?;
-            // A variable can't contain it.
+            // An environment variable can't contain NUL.
             (!value.contains('\0')).then(|| (name.to_owned(), value.into_owned()))
         });
         self.add(Client { pid, desktop: environment::desktop(vars) });
@@ -60,7 +60,7 @@ impl Desktops {
         if client.desktop.is_empty() || clients.contains(&client) {
             return;
         }
-        if clients.len() == KEPT {
+        if clients.len() == MAX_CLIENTS {
             clients.pop_front();
         }
         clients.push_back(client);
@@ -83,28 +83,28 @@ mod tests {
     fn the_client_that_connected_last_counts() {
         let desktops = Desktops::new([("PATH".to_owned(), "/bin".to_owned())]);
         assert_eq!(desktops.current(), None);
-        desktops.note(Some(1), "DISPLAY=%3A1&PATH=/evil");
+        desktops.record(Some(1), "DISPLAY=%3A1&PATH=/evil");
         assert_eq!(desktops.current().unwrap(), [("DISPLAY".to_owned(), ":1".to_owned())]);
-        desktops.note(Some(2), "DISPLAY=%3A2");
+        desktops.record(Some(2), "DISPLAY=%3A2");
         // A later request of an older client changes nothing, and neither does one without a
         // display.
-        desktops.note(Some(1), "DISPLAY=%3A1");
-        desktops.note(Some(3), "DBUS_SESSION_BUS_ADDRESS=unix%3Apath%3D%2Fbus");
+        desktops.record(Some(1), "DISPLAY=%3A1");
+        desktops.record(Some(3), "DBUS_SESSION_BUS_ADDRESS=unix%3Apath%3D%2Fbus");
         for empty in ["", "DISPLAY=", "DISPLAY", "XDG_RUNTIME_DIR=%2Frun", "DISPLAY=%00"] {
-            desktops.note(Some(4), empty);
+            desktops.record(Some(4), empty);
         }
         assert_eq!(display(&desktops).as_deref(), Some(":2"));
         // The same process id with another display is another client.
-        desktops.note(Some(1), "DISPLAY=%3A4");
+        desktops.record(Some(1), "DISPLAY=%3A4");
         assert_eq!(display(&desktops).as_deref(), Some(":4"));
     }
 
     #[test]
-    fn as_many_clients_are_kept_as_are_of_use() {
+    fn the_number_of_remembered_clients_is_bounded() {
         let desktops = Desktops::new([("DISPLAY".to_owned(), ":start".to_owned())]);
-        for pid in 0..3 * KEPT {
-            desktops.note(u32::try_from(pid).ok(), "DISPLAY=%3A1");
+        for pid in 0..3 * MAX_CLIENTS {
+            desktops.record(u32::try_from(pid).ok(), "DISPLAY=%3A1");
         }
-        assert_eq!(desktops.lock().len(), KEPT);
+        assert_eq!(desktops.lock().len(), MAX_CLIENTS);
     }
 }

@@ -18,10 +18,10 @@ use super::connection::Connections;
 use super::desktop::Desktops;
 
 /// How long streams may take to send their last events, and then to send their end.
-const LAST_FRAMES: Duration = Duration::from_millis(500);
+const LAST_FRAMES_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The maximum number of concurrent imports.
-pub(super) const MOST_IMPORTS: usize = 4;
+pub(super) const MAX_IMPORTS: usize = 4;
 
 /// The state that all request handlers share. It does not include the engine, which ends when the
 /// daemon stops even if handlers still run.
@@ -36,6 +36,7 @@ pub(super) struct Host {
     pub(super) desktops: Arc<Desktops>,
     /// Limits the number of concurrent imports.
     pub(super) importing: Semaphore,
+    /// When the daemon started.
     pub(super) since: Timestamp,
     pub(super) stopping: Stopping,
     pub(super) about: About,
@@ -57,10 +58,10 @@ pub(super) struct About {
 /// Notifies streams that the daemon stops. A stream ends after it has sent the end of its session,
 /// or when the time for that is over.
 #[derive(Debug, Default)]
-pub(super) struct Stopping(watch::Sender<Stage>);
+pub(super) struct Stopping(watch::Sender<StopProgress>);
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Stage {
+enum StopProgress {
     #[default]
     Serving,
     /// Sessions are ending.
@@ -70,22 +71,22 @@ enum Stage {
 }
 
 /// A stream's subscription. The daemon does not end until all are dropped, or the time is over.
-pub(super) struct StopSubscription(watch::Receiver<Stage>);
+pub(super) struct StopSubscription(watch::Receiver<StopProgress>);
 
 impl Stopping {
     /// Announces that sessions end. Streams that end from now on say that the daemon was stopped.
     pub(super) fn begin(&self) {
-        self.0.send_replace(Stage::Ending);
+        self.0.send_replace(StopProgress::Ending);
     }
 
     /// Waits for the streams, which end with their sessions. The wait is limited, because a client
     /// may not read.
     pub(super) async fn end(&self) {
-        if tokio::time::timeout(LAST_FRAMES, self.0.closed()).await.is_ok() {
+        if tokio::time::timeout(LAST_FRAMES_TIMEOUT, self.0.closed()).await.is_ok() {
             return;
         }
-        self.0.send_replace(Stage::Over);
-        if tokio::time::timeout(LAST_FRAMES, self.0.closed()).await.is_err() {
+        self.0.send_replace(StopProgress::Over);
+        if tokio::time::timeout(LAST_FRAMES_TIMEOUT, self.0.closed()).await.is_err() {
             tracing::info!("some clients do not read the end of their streams");
         }
     }
@@ -99,13 +100,13 @@ impl Stopping {
 impl StopSubscription {
     /// Whether sessions are ending.
     pub(super) fn has_begun(&self) -> bool {
-        *self.0.borrow() > Stage::Serving
+        *self.0.borrow() > StopProgress::Serving
     }
 
     /// Waits until the time is over.
     pub(super) async fn over(&mut self) {
-        // If the daemon is gone, it is over as well.
-        let _ = self.0.wait_for(|stage| *stage == Stage::Over).await;
+        // If the daemon is gone, the time is over as well.
+        let _ = self.0.wait_for(|progress| *progress == StopProgress::Over).await;
     }
 }
 
@@ -126,7 +127,7 @@ impl Host {
             browsers,
             connections: Connections::default(),
             desktops: Arc::new(Desktops::new(environment())),
-            importing: Semaphore::new(MOST_IMPORTS),
+            importing: Semaphore::new(MAX_IMPORTS),
             since: SystemTime::now().into(),
             stopping: Stopping::default(),
             about,

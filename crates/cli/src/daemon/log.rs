@@ -11,14 +11,14 @@ use crate::error::CliError;
 use crate::log;
 
 /// The maximum size of a file in bytes.
-const FILE_SIZE: u64 = 8 * 1024 * 1024;
+const MAX_FILE_BYTES: u64 = 8 * 1024 * 1024;
 
 /// The number of files: `daemon.log`, `daemon.1.log` (the newest of the old ones) and so on.
 const FILES: usize = 5;
 
 /// The maximum number of lines that wait to be written. Further ones are dropped and counted, so
 /// that logging never waits for a disk.
-const WAITING: usize = 16 * 1024;
+const MAX_WAITING_LINES: usize = 16 * 1024;
 
 /// The log, open until dropped.
 pub(super) struct Log {
@@ -36,16 +36,17 @@ pub(super) fn start(folder: &Path, configured: Option<&str>) -> Result<Log, CliE
         None => crate::log::levels_from_config(configured)?,
     };
     let path = folder.join("daemon.log");
-    let rolling = RotatingFile::open(&path, FILE_SIZE)?;
-    let builder =
-        NonBlockingBuilder::default().buffered_lines_limit(WAITING).thread_name("holdpoint-log");
-    let (writer, guard) = builder.finish(rolling);
+    let file = RotatingFile::open(&path, MAX_FILE_BYTES)?;
+    let builder = NonBlockingBuilder::default()
+        .buffered_lines_limit(MAX_WAITING_LINES)
+        .thread_name("holdpoint-log");
+    let (writer, guard) = builder.finish(file);
     let lost = writer.error_counter();
     crate::log::init(levels, writer);
-    let before = std::panic::take_hook();
+    let previous_hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         tracing::error!(%panic, "a panic");
-        before(panic);
+        previous_hook(panic);
     }));
     Ok(Log { path, lost, _writer: guard })
 }
@@ -59,33 +60,32 @@ struct RotatingFile {
     path: PathBuf,
     file: File,
     size: u64,
-    /// The maximum size of the file in bytes.
-    most: u64,
+    max_bytes: u64,
 }
 
 impl RotatingFile {
-    fn open(path: &Path, most: u64) -> Result<Self, CliError> {
+    fn open(path: &Path, max_bytes: u64) -> Result<Self, CliError> {
         let file = folders::open(path, OpenOptions::new().append(true))?;
         let size = file
             .metadata()
             .map_err(|error| CliError::failed(format!("{}: {error}", path.display())))?
             .len();
-        Ok(Self { path: path.to_owned(), file, size, most })
+        Ok(Self { path: path.to_owned(), file, size, max_bytes })
     }
 
     /// Renames the files to their next numbers, which drops the oldest, and starts a new file.
-    fn roll(&mut self) -> io::Result<()> {
-        let old = |number: usize| match number {
+    fn rotate(&mut self) -> io::Result<()> {
+        let numbered = |number: usize| match number {
             0 => self.path.clone(),
             number => self.path.with_extension(format!("{number}.log")),
         };
         for number in (1..FILES).rev() {
-            match std::fs::rename(old(number - 1), old(number)) {
+            match std::fs::rename(numbered(number - 1), numbered(number)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
             }
         }
-        *self = Self::open(&self.path, self.most).map_err(io::Error::other)?;
+        *self = Self::open(&self.path, self.max_bytes).map_err(io::Error::other)?;
         Ok(())
     }
 }
@@ -93,8 +93,8 @@ impl RotatingFile {
 impl Write for RotatingFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let line = log::line(bytes);
-        if self.size + line.len() as u64 > self.most {
-            self.roll()?;
+        if self.size + line.len() as u64 > self.max_bytes {
+            self.rotate()?;
         }
         self.file.write_all(line.as_bytes())?;
         self.size += line.len() as u64;
@@ -137,7 +137,7 @@ mod tests {
     fn t_h1_no_secret_and_no_second_line_gets_into_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("daemon.log");
-        let mut log = RotatingFile::open(&path, FILE_SIZE).unwrap();
+        let mut log = RotatingFile::open(&path, MAX_FILE_BYTES).unwrap();
         log.write_all(b"key sk-proj-abcdefghijklmnopqrstuvwxyz0123456789AB\nINFO forged \x1b[2J\n")
             .unwrap();
         let text = std::fs::read_to_string(path).unwrap();

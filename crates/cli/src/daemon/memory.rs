@@ -1,7 +1,7 @@
 //! Returns freed memory to the system: a daemon runs for weeks and is busy for minutes.
 //!
-//! An allocator that returns memory by itself takes more of it: with mimalloc, `run` had 36 MiB at its
-//! peak instead of 17, and a daemon that streamed 200,000 deltas 69 MiB instead of 27.
+//! An allocator that returns memory by itself takes more of it: with mimalloc, `run` had 36 MiB at
+//! its peak instead of 17, and a daemon that streamed 200,000 deltas 69 MiB instead of 27.
 //!
 //! By default glibc keeps much of the freed memory: at the end of each arena (about one per thread)
 //! twice the largest block ever freed, up to 64 MiB, and all holes. A daemon that used 5 MB kept 60
@@ -13,18 +13,19 @@ use holdpoint_session::LoadMeter;
 
 /// How long to wait for the memory of a session to be freed, which also bounds how often memory is
 /// returned: holes are searched for under the locks of the arenas.
-const REST: Duration = Duration::from_secs(1);
+const RETURN_DELAY: Duration = Duration::from_secs(1);
 
 /// Keeps little memory at the end of an arena. Must be called before a second thread starts.
 pub(super) fn keep_little() {
     heap::keep_little();
 }
 
-/// Returns holes whenever sessions have started or ended, until the engine stops.
+/// Returns freed memory to the system whenever sessions have started or ended, until the engine
+/// stops.
 pub(super) async fn give_back(load: LoadMeter) {
     let Ok(mut sessions) = load.changes().await else { return };
     while sessions.next().await {
-        tokio::time::sleep(REST).await;
+        tokio::time::sleep(RETURN_DELAY).await;
         let since = Instant::now();
         // Fails only in a runtime that is stopping, which returns everything.
         let _ = tokio::task::spawn_blocking(heap::give_back).await;

@@ -1,4 +1,4 @@
-//! Runs a command of the user when a session waits for an answer, once for each ask.
+//! Runs the user's command when a session waits for an answer, once for each ask.
 
 use std::collections::HashMap;
 use std::io;
@@ -21,10 +21,10 @@ use super::desktop::{Desktops, Variables};
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 /// The pause before another attempt to watch the sessions.
 const RETRY_INTERVAL: Duration = Duration::from_secs(10);
-/// The maximum size of a variable in bytes. A message has its subject at its beginning.
+/// The maximum size of a variable in bytes. Longer text is cut: a message begins with its subject.
 const MAX_VARIABLE_BYTES: usize = 4096;
 /// The maximum number of commands that run at once. Others wait.
-const AT_ONCE: usize = 4;
+const MAX_CONCURRENT: usize = 4;
 
 /// The last ask of a session for which the command was run.
 struct Notified {
@@ -53,7 +53,7 @@ pub(super) async fn notify_asks(
         tokio::time::sleep(RETRY_INTERVAL).await;
     };
     let mut notified: HashMap<SessionId, Notified> = HashMap::new();
-    let places = Arc::new(Semaphore::new(AT_ONCE));
+    let places = Arc::new(Semaphore::new(MAX_CONCURRENT));
     let command: Arc<str> = command.into();
     while let Some(news) = watch.next().await {
         let session = match news {
@@ -84,7 +84,7 @@ pub(super) async fn notify_asks(
             if is_open.has_changed().is_err() || !*is_open.borrow() {
                 return;
             }
-            match run(
+            match run_until(
                 notify_command(&command, &session, &ask, desktops.current()),
                 tokio::time::sleep(COMMAND_TIMEOUT),
             )
@@ -147,19 +147,19 @@ fn fitting(line: &str) -> String {
 
 /// Runs the command; `None` if the time is up first. Its processes are then killed, as they are
 /// when the daemon stops.
-async fn run(
+async fn run_until(
     mut command: Command,
-    time: impl Future<Output = ()>,
+    timeout: impl Future<Output = ()>,
 ) -> io::Result<Option<ExitStatus>> {
     let mut child = command.process_group(0).spawn()?;
     let group = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())).map(Group);
     tokio::select! {
         status = child.wait() => {
-            // Processes that the command leaves running are meant to run on.
+            // Processes that the command leaves running are meant to continue.
             std::mem::forget(group);
             status.map(Some)
         }
-        () = time => Ok(None),
+        () = timeout => Ok(None),
     }
 }
 
@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn when_the_time_is_up_all_that_it_has_started_ends() {
+    async fn a_timed_out_command_ends_with_all_its_processes() {
         let folder = tempfile::tempdir().unwrap();
         let pid_file = folder.path().join("told");
         let read = || std::fs::read_to_string(&pid_file).unwrap_or_default();
@@ -188,17 +188,17 @@ mod tests {
         let mut command = Command::new("sh");
         command.args(["-c", "sleep 1000 & echo $! > \"$1\"; wait", "sh"]).arg(&pid_file);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let time = async {
+        let timeout = async {
             while !read().ends_with('\n') {
                 tokio::task::yield_now().await;
             }
         };
-        assert!(run(command, time).await.unwrap().is_none());
+        assert!(run_until(command, timeout).await.unwrap().is_none());
         // Gone, or dead and not reaped yet by its new parent.
         let stat = format!("/proc/{}/stat", read().trim());
-        let by = Instant::now() + holdpoint_tools::testing::patience();
+        let deadline = Instant::now() + holdpoint_tools::testing::patience();
         while std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z ")) {
-            assert!(Instant::now() < by, "the process is still alive");
+            assert!(Instant::now() < deadline, "the process is still alive");
             std::thread::yield_now();
         }
     }

@@ -1,5 +1,5 @@
 //! Identifies the process at the other end of a connection as the kernel reports it, and admits
-//! only this user's.
+//! only this user's processes.
 
 use std::any::Any;
 use std::fmt;
@@ -31,8 +31,8 @@ impl fmt::Display for Peer {
     }
 }
 
-/// Records the peer for all requests of the connection. It can't be refused here.
-pub(super) fn note(io: &dyn Any, extensions: &mut Extensions) {
+/// Records the peer for all requests of the connection. The connection can't be refused here.
+pub(super) fn record(io: &dyn Any, extensions: &mut Extensions) {
     let Some(stream) = io.downcast_ref::<UnixStream>() else { return };
     match stream.peer_cred() {
         Ok(cred) => {

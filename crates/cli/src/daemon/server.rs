@@ -18,7 +18,7 @@ use super::host::Host;
 use super::{api, peer};
 
 /// How many seconds responses in progress may take when the server stops.
-const LAST_WORDS_S: u64 = 1;
+const RESPONSES_TIMEOUT_S: u64 = 1;
 
 /// The running servers: the first one, and one for each set of sockets that were made again. A
 /// server that has lost its sockets continues while it has connections.
@@ -61,15 +61,16 @@ impl Servers {
         for server in &mut self.0 {
             server.sockets.retain(|socket| listeners.iter().all(|new| new.path != *socket));
         }
-        let is_over = |server: &mut Running| server.sockets.is_empty() && server.open.count() == 0;
-        let over: Vec<_> = self.0.extract_if(.., is_over).collect();
+        let is_unused =
+            |server: &mut Running| server.sockets.is_empty() && server.open.count() == 0;
+        let unused: Vec<_> = self.0.extract_if(.., is_unused).collect();
         match self.start(listeners, host) {
             Ok(server) => _ = tokio::spawn(server),
             Err(error) => {
                 tracing::error!(%error, "a socket that was created again can't be served")
             }
         }
-        join_all(over.iter().map(|server| server.handle.stop(true))).await;
+        join_all(unused.iter().map(|server| server.handle.stop(true))).await;
     }
 
     /// Ends all servers.
@@ -100,18 +101,19 @@ fn start(listeners: Vec<UnixListener>, host: &Data<Host>, open: Open) -> io::Res
     let host = Data::clone(host);
     let app = move || {
         let app = App::new().app_data(Data::clone(&host)).configure(api::routes);
-        let app = app.wrap(from_fn(connection::note_request));
+        let app = app.wrap(from_fn(connection::track_request));
         app.wrap(from_fn(api::read_ahead))
             .wrap(from_fn(connection::admit))
             .wrap(from_fn(peer::only_ours))
     };
-    let server = HttpServer::new(app).workers(1).disable_signals().shutdown_timeout(LAST_WORDS_S);
+    let server =
+        HttpServer::new(app).workers(1).disable_signals().shutdown_timeout(RESPONSES_TIMEOUT_S);
     // A client that closes its end is gone. It reads no response, and a stream would notice it only
     // at the next event.
     let server = server.h1_allow_half_closed(false).max_connections(connection::MAX_CONNECTIONS);
     let server = server.on_connect(move |io, extensions| {
         extensions.insert(open.connected());
-        connections.note(io, extensions);
+        connections.record(io, extensions);
     });
     let server = listeners.into_iter().try_fold(server, HttpServer::listen_uds)?;
     Ok(server.run())

@@ -1,4 +1,4 @@
-//! The causes of the daemon's end, and its time limit.
+//! The causes of the daemon's end, and the time limit for it.
 
 use std::io;
 use std::time::{Duration, SystemTime};
@@ -12,8 +12,8 @@ use tokio::sync::oneshot;
 use super::claim::{Claim, Listener, Sockets};
 use super::host::Host;
 
-/// When the process exits even if something is stuck: a little before the 10 s that the
-/// documentation promises.
+/// How long the daemon may take to stop. Then the process exits even if something is stuck, a
+/// little before the 10 s that the documentation promises.
 pub(super) const LIMIT: Duration = Duration::from_secs(9);
 
 /// How often the daemon checks that clients can find it. This bounds how often it makes a socket
@@ -31,7 +31,7 @@ const FLUSH_TIMEOUT: Duration = Duration::from_millis(50);
 /// ignored signal.
 pub(super) fn watch(sockets: Sockets) -> io::Result<oneshot::Receiver<&'static str>> {
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
-    let (stop, asked) = oneshot::channel();
+    let (stop, requested) = oneshot::channel();
     std::thread::Builder::new().name("holdpoint-signals".to_owned()).spawn(move || {
         let mut stop = Some(stop);
         for signal in signals.forever() {
@@ -45,7 +45,7 @@ pub(super) fn watch(sockets: Sockets) -> io::Result<oneshot::Receiver<&'static s
             };
             match stop.take() {
                 Some(stop) => {
-                    limit(sockets.clone());
+                    start_time_limit(sockets.clone());
                     // Without a receiver, the daemon is stopping already.
                     let _ = stop.send(name);
                 }
@@ -54,12 +54,12 @@ pub(super) fn watch(sockets: Sockets) -> io::Result<oneshot::Receiver<&'static s
             }
         }
     })?;
-    Ok(asked)
+    Ok(requested)
 }
 
 /// Starts the time limit, after which the process exits and leaves the rest as it is. Tools'
 /// processes are ended by their supervisors, and acknowledged changes are saved.
-pub(super) fn limit(sockets: Sockets) {
+pub(super) fn start_time_limit(sockets: Sockets) {
     let limited = std::thread::Builder::new().name("holdpoint-limit".to_owned()).spawn(move || {
         std::thread::sleep(LIMIT);
         exit_now(&sockets, "a task did not end in time");
@@ -69,9 +69,9 @@ pub(super) fn limit(sockets: Sockets) {
     }
 }
 
-/// Returns after this long without work, connections and clients. Wakes no more often than
-/// necessary.
-pub(super) async fn idle_for(host: &Host, patience: Duration) {
+/// Returns when there has been no work, connection or client for the time `idle`. Wakes no more
+/// often than necessary.
+pub(super) async fn wait_until_idle_for(host: &Host, idle: Duration) {
     loop {
         let load = host.load.load().await.unwrap_or_default();
         let busy = load.sessions.busy + load.clients + host.connections.open() > 0;
@@ -79,19 +79,23 @@ pub(super) async fn idle_for(host: &Host, patience: Duration) {
             .since
             .max(host.connections.last_closed())
             .max(load.last_change.unwrap_or_default());
-        let left = patience.saturating_sub(Timestamp::from(SystemTime::now()).since(quiet_since));
+        let remaining = idle.saturating_sub(Timestamp::from(SystemTime::now()).since(quiet_since));
         match busy {
-            true => tokio::time::sleep(patience).await,
-            false if left.is_zero() => return,
-            false => tokio::time::sleep(left).await,
+            true => tokio::time::sleep(idle).await,
+            false if remaining.is_zero() => return,
+            false => tokio::time::sleep(remaining).await,
         }
     }
 }
 
 /// Restores sockets that others remove and has them served, while the claim is this daemon's.
-/// Returns when the claim's folder is gone, so that another daemon can take the claim, no client
-/// can find this one, and it is idle.
-pub(super) async fn lost(host: &Host, claim: &Claim, mut serve: impl AsyncFnMut(Vec<Listener>)) {
+/// Returns when the claim's folder and the sockets are gone, so that no client can find this daemon,
+/// and it has then been idle for [`LOST_TIMEOUT`].
+pub(super) async fn keep_reachable(
+    host: &Host,
+    claim: &Claim,
+    mut serve: impl AsyncFnMut(Vec<Listener>),
+) {
     let sockets = claim.sockets();
     loop {
         let is_ours = claim.is_in_place();
@@ -99,7 +103,7 @@ pub(super) async fn lost(host: &Host, claim: &Claim, mut serve: impl AsyncFnMut(
         if !renewed.is_empty() {
             serve(renewed).await;
         }
-        if !is_ours && !sockets.any_left() {
+        if !is_ours && !sockets.has_any_left() {
             break;
         }
         tokio::time::sleep(CHECK_INTERVAL).await;
@@ -107,7 +111,7 @@ pub(super) async fn lost(host: &Host, claim: &Claim, mut serve: impl AsyncFnMut(
     tracing::warn!(
         "the data folder and the sockets are gone: no client can find this daemon any more"
     );
-    idle_for(host, LOST_TIMEOUT).await;
+    wait_until_idle_for(host, LOST_TIMEOUT).await;
 }
 
 /// Exits at once.

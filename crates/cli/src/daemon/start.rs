@@ -24,7 +24,7 @@ pub(super) const CLAIM_RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The file that is locked by the command that starts the daemon. Concurrent commands wait for it
 /// and then find a daemon.
-const LOCK: &str = "start.lock";
+const LOCK_FILE: &str = "start.lock";
 
 /// The line that a daemon writes when it serves.
 const READY: &str = "ready";
@@ -49,18 +49,18 @@ const ENVIRONMENT: [&str; 6] = [
 pub(super) fn start(folders: &Folders, idle_stop: Option<Duration>) -> Result<(), CliError> {
     folders.sockets()?;
     folders.make()?;
-    let _turn = start_lock(folders)?;
+    let _lock = take_start_lock(folders)?;
     if claim::is_served(folders)? {
         return Ok(());
     }
     // Files that our caller has left open to us (`exec 9> lock` in a shell) are not passed on to
     // the daemon.
     close_fds::set_fds_cloexec_threadsafe(3, &[]);
-    let mut daemon = command(folders, idle_stop)
+    let mut daemon = daemon_command(folders, idle_stop)
         .spawn()
         .map_err(|error| CliError::failed(format!("the daemon can't be started: {error}")))?;
     let report = match daemon.stdout.take() {
-        Some(words) => first_line(words, || late(folders, daemon.id()))?,
+        Some(output) => first_line(output, || late_error(folders, daemon.id()))?,
         None => String::new(),
     };
     if report.trim_end() == READY {
@@ -79,14 +79,14 @@ pub(super) fn start(folders: &Folders, idle_stop: Option<Duration>) -> Result<()
 /// Returns the first line that a daemon writes; empty if the daemon ends first. If there is no line
 /// in time, fails with the error of `late`.
 fn first_line(
-    words: impl io::Read + Send + 'static,
+    output: impl io::Read + Send + 'static,
     late: impl FnOnce() -> CliError,
 ) -> Result<String, CliError> {
     let (sender, receiver) = mpsc::sync_channel(1);
     // A read has no timeout. If the time runs out, the thread ends with the daemon.
     let read = move || {
         let mut line = String::new();
-        let _ = BufReader::new(words).read_line(&mut line);
+        let _ = BufReader::new(output).read_line(&mut line);
         // Fails if the receiver has given up.
         let _ = sender.send(line);
     };
@@ -96,9 +96,9 @@ fn first_line(
     receiver.recv_timeout(START_TIMEOUT).map_err(|_| late())
 }
 
-/// The reason why the daemon with this process id has not served in time: another one has its
-/// place, or it is slow.
-fn late(folders: &Folders, pid: u32) -> CliError {
+/// The error if the daemon with this process id has not served in time: another process holds the
+/// sessions, or the daemon is slow.
+fn late_error(folders: &Folders, pid: u32) -> CliError {
     match claim::check_free(folders) {
         Err(unreachable) if unreachable.pid != Some(pid) => unreachable.into(),
         _ => {
@@ -112,7 +112,7 @@ fn late(folders: &Folders, pid: u32) -> CliError {
 }
 
 /// The command that runs this program as a daemon, with only the variables that it needs.
-fn command(folders: &Folders, idle_stop: Option<Duration>) -> Command {
+fn daemon_command(folders: &Folders, idle_stop: Option<Duration>) -> Command {
     let mut command = Command::new(this_program());
     command.arg0("holdpoint").args(["daemon", "--detached"]);
     if let Some(dir) = folders.state_dir() {
@@ -137,8 +137,8 @@ fn this_program() -> std::path::PathBuf {
 }
 
 /// Takes the lock for starting a daemon, held until the file is closed.
-fn start_lock(folders: &Folders) -> Result<std::fs::File, CliError> {
-    let path = &folders.data().join(LOCK);
+fn take_start_lock(folders: &Folders) -> Result<std::fs::File, CliError> {
+    let path = &folders.data().join(LOCK_FILE);
     let failed = |error: io::Error| CliError::failed(format!("{}: {error}", path.display()));
     let file = folders::open(path, OpenOptions::new().write(true))?;
     // A lock has no timeout. If the time runs out, the thread releases the lock as soon as it gets
@@ -174,15 +174,16 @@ pub(crate) fn detach() {
     let _ = rustix::process::setsid();
 }
 
-/// Reports to the parent that the daemon serves, or why it does not, and then releases the parent.
-pub(crate) fn announce(outcome: Result<(), &CliError>) -> io::Result<()> {
-    let words = match outcome {
+/// Reports to the parent that the daemon serves, or why it does not, and then closes the pipe to
+/// the parent.
+pub(crate) fn announce(result: Result<(), &CliError>) -> io::Result<()> {
+    let line = match result {
         Ok(()) => READY.to_owned(),
         Err(error) => serde_json::to_string(error)?,
     };
     let mut out = io::stdout();
     // The parent may be gone.
-    let _ = out.write_all(format!("{words}\n").as_bytes()).and_then(|()| out.flush());
+    let _ = out.write_all(format!("{line}\n").as_bytes()).and_then(|()| out.flush());
     dup2_stdout(OpenOptions::new().write(true).open("/dev/null")?)?;
     Ok(())
 }

@@ -15,7 +15,7 @@ use crate::error::CliError;
 const STOP_TIMEOUT: Duration = shutdown::LIMIT.saturating_add(Duration::from_secs(3));
 
 /// Stops the daemon of these folders and waits until it is gone. Returns its process id, or `None`
-/// if none runs. A daemon that is not found makes its sockets again, or is stopping.
+/// if none runs. Also waits for a daemon without sockets, which is stopping or makes them again.
 ///
 /// The request is a signal, which is the same in all versions and arrives even if the server is
 /// blocked. It is sent to the process that listens on the socket, as the kernel reports it.
@@ -23,25 +23,25 @@ const STOP_TIMEOUT: Duration = shutdown::LIMIT.saturating_add(Duration::from_sec
 /// # Errors
 /// Fails if the daemon can't be found, or is not gone in time.
 pub(crate) async fn stop(folders: &Folders) -> Result<Option<u32>, CliError> {
-    let by = Instant::now() + STOP_TIMEOUT;
+    let deadline = Instant::now() + STOP_TIMEOUT;
     let pid = loop {
-        if let Some(pid) = listener(folders).await? {
+        if let Some(pid) = listening_pid(folders).await? {
             break pid;
         }
         match claim::check_free(folders) {
             Ok(()) => return Ok(None),
-            Err(unreachable) if Instant::now() > by => return Err(unreachable.into()),
+            Err(unreachable) if Instant::now() > deadline => return Err(unreachable.into()),
             Err(_) => tokio::time::sleep(CLAIM_RETRY_INTERVAL).await,
         }
     };
     let number = pid.as_raw_nonzero().get().unsigned_abs();
-    let process = Process::open(pid).map_err(|error| cant(number, &error.into()))?;
+    let process = Process::open(pid).map_err(|error| stop_error(number, &error.into()))?;
     // If the process still listens, its id has not been reused.
-    if listener(folders).await? != Some(pid) {
+    if listening_pid(folders).await? != Some(pid) {
         return Ok(Some(number));
     }
-    process.term().map_err(|error| cant(number, &error.into()))?;
-    let gone = tokio::task::spawn_blocking(move || process.gone_within(STOP_TIMEOUT)).await;
+    process.term().map_err(|error| stop_error(number, &error.into()))?;
+    let gone = tokio::task::spawn_blocking(move || process.wait_until_gone(STOP_TIMEOUT)).await;
     match gone.map_err(io::Error::other).and_then(|gone| gone) {
         Ok(true) => Ok(Some(number)),
         Ok(false) => Err(CliError::failed(format!(
@@ -49,12 +49,12 @@ pub(crate) async fn stop(folders: &Folders) -> Result<Option<u32>, CliError> {
             STOP_TIMEOUT.as_secs()
         ))
         .hint(format!("`kill -KILL {number}` ends it: acknowledged changes are saved"))),
-        Err(error) => Err(cant(number, &error)),
+        Err(error) => Err(stop_error(number, &error)),
     }
 }
 
 /// The process that listens on the daemon's socket.
-async fn listener(folders: &Folders) -> Result<Option<Pid>, CliError> {
+async fn listening_pid(folders: &Folders) -> Result<Option<Pid>, CliError> {
     for socket in folders.sockets()? {
         let failed = |error: io::Error| CliError::failed(format!("{}: {error}", socket.display()));
         let peer = match UnixStream::connect(&socket).await {
@@ -74,11 +74,11 @@ async fn listener(folders: &Folders) -> Result<Option<Pid>, CliError> {
     Ok(None)
 }
 
-fn cant(pid: u32, error: &io::Error) -> CliError {
+fn stop_error(pid: u32, error: &io::Error) -> CliError {
     CliError::failed(format!("the daemon (pid {pid}) can't be stopped: {error}"))
 }
 
-/// A process that can't be mistaken for another.
+/// A process identified by its pidfd, which can't be mistaken for another.
 #[cfg(target_os = "linux")]
 struct Process(std::os::fd::OwnedFd);
 
@@ -96,13 +96,13 @@ impl Process {
         }
     }
 
-    fn gone_within(&self, patience: Duration) -> io::Result<bool> {
+    fn wait_until_gone(&self, timeout: Duration) -> io::Result<bool> {
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
-        let by = std::time::Instant::now() + patience;
+        let deadline = std::time::Instant::now() + timeout;
         loop {
-            let left = by.saturating_duration_since(std::time::Instant::now());
-            let left = Timespec::try_from(left).map_err(io::Error::other)?;
-            match poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&left)) {
+            let remaining = deadline.saturating_duration_since(std::time::Instant::now());
+            let remaining = Timespec::try_from(remaining).map_err(io::Error::other)?;
+            match poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&remaining)) {
                 Err(rustix::io::Errno::INTR) => {}
                 gone => return Ok(gone? > 0),
             }
@@ -124,10 +124,10 @@ impl Process {
         rustix::process::kill_process(self.0, Signal::TERM)
     }
 
-    fn gone_within(&self, patience: Duration) -> io::Result<bool> {
-        let by = std::time::Instant::now() + patience;
+    fn wait_until_gone(&self, timeout: Duration) -> io::Result<bool> {
+        let deadline = std::time::Instant::now() + timeout;
         while rustix::process::test_kill_process(self.0).is_ok() {
-            if std::time::Instant::now() > by {
+            if std::time::Instant::now() > deadline {
                 return Ok(false);
             }
             std::thread::sleep(Duration::from_millis(10));

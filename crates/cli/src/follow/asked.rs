@@ -22,7 +22,10 @@ pub(crate) fn show(ask: &Ask, waiting: usize, keys: bool, ui: &mut Ui) -> io::Re
                 ""
             };
             ui.line(Tone::Strong, &format!("⏸ {tool}: {}{hint}", prose_line(&pause.message)))?;
-            pause.details.iter().try_for_each(|details| behind_bar(details.split('\n'), ui))?;
+            pause
+                .details
+                .iter()
+                .try_for_each(|details| show_behind_bar(details.split('\n'), ui))?;
         }
         AskRequest::Question(request) => {
             ui.line(Tone::Strong, &format!("⏸ {tool} asks"))?;
@@ -38,7 +41,7 @@ pub(crate) fn show(ask: &Ask, waiting: usize, keys: bool, ui: &mut Ui) -> io::Re
 }
 
 /// Shows foreign lines behind a bar, so that they can't look like the program's own.
-fn behind_bar<'a>(mut lines: impl Iterator<Item = &'a str>, ui: &mut Ui) -> io::Result<()> {
+fn show_behind_bar<'a>(mut lines: impl Iterator<Item = &'a str>, ui: &mut Ui) -> io::Result<()> {
     lines.try_for_each(|line| ui.line(Tone::Plain, &format!("  │ {}", prose(line))))
 }
 
@@ -75,7 +78,7 @@ fn show_question(question: &Question, form: Option<&AskForm>, ui: &mut Ui) -> io
     let first = prose_line(lines.next().unwrap_or_default());
     let place = form.map(ask_keys::place).unwrap_or_default();
     ui.line(Tone::Strong, &format!("{}: {first}{place}", prose_line(&question.header)))?;
-    behind_bar(lines, ui)?;
+    show_behind_bar(lines, ui)?;
     for (number, option) in (1..).zip(&question.options) {
         let description = match option.description.as_str() {
             "" => String::new(),

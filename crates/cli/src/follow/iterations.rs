@@ -9,14 +9,14 @@ use holdpoint_common::{
 use holdpoint_tools::shown::prose_line;
 
 use super::StepView;
-use super::step_view::put;
+use super::step_view::show_remark;
 use crate::narrator::{Narration, TurnEnd};
 use crate::summaries::shorten;
 use crate::tone::Tone;
 use crate::ui::Ui;
 
 /// The width of the progress bar in cells.
-const BAR: usize = 20;
+const BAR_CELLS: usize = 20;
 
 /// The iteration-by-iteration view of a run.
 pub(crate) struct Iterations {
@@ -37,7 +37,7 @@ impl Iterations {
         }
         for narration in self.steps.narrate(event) {
             if let (Narration::TurnEnd(end), Some(fact)) = (narration, event.fact()) {
-                self.end(&end, fact, ui)?;
+                self.show_turn_end(&end, fact, ui)?;
             }
         }
         if let Some(Fact::Run(RunFact::IterationStarted { iteration, .. })) = event.fact() {
@@ -47,12 +47,12 @@ impl Iterations {
     }
 
     /// Shows the end of a turn: its receipt if it was cut, and the line of its iteration.
-    fn end(&mut self, end: &TurnEnd, fact: &Fact, ui: &mut Ui) -> io::Result<()> {
+    fn show_turn_end(&mut self, end: &TurnEnd, fact: &Fact, ui: &mut Ui) -> io::Result<()> {
         let Fact::Turn(TurnFact::Finished { outcome, error, cause, usage, .. }) = fact else {
             return Ok(());
         };
         if *outcome == Outcome::Interrupted {
-            end.cause.iter().try_for_each(|remark| put(remark, ui))?;
+            end.cause.iter().try_for_each(|remark| show_remark(remark, ui))?;
         }
         let (Some(iteration), Some(seconds)) = (self.open.take(), end.seconds) else {
             return Ok(());
@@ -71,8 +71,9 @@ impl Iterations {
 
     /// Whether the progress line changes with time: the run is working and the line is shown.
     pub(crate) fn ticks(snapshot: &Snapshot) -> bool {
-        let works = snapshot.run.as_ref().is_some_and(|run| run.progress.working_since.is_some());
-        works && snapshot.asks.is_empty()
+        let is_working =
+            snapshot.run.as_ref().is_some_and(|run| run.progress.working_since.is_some());
+        is_working && snapshot.asks.is_empty()
     }
 
     /// Shows the progress of the run, if the terminal can show it on one line.
@@ -147,8 +148,8 @@ fn has_own_lines(body: &Body) -> bool {
 
 /// A bar that shows how many of the tasks are done.
 fn bar(counts: TaskCounts) -> String {
-    let done = counts.done * BAR / counts.total().max(1);
-    format!("[{}{}]", "█".repeat(done), "░".repeat(BAR - done))
+    let done = counts.done * BAR_CELLS / counts.total().max(1);
+    format!("[{}{}]", "█".repeat(done), "░".repeat(BAR_CELLS - done))
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use crate::terminal::{Input, KeyTerminal, form_key};
 use crate::tone::Tone;
 
 /// The longest wait at the end for a user who is still typing for a closed ask.
-const TYPES_ON: Duration = Duration::from_secs(2);
+const TYPING_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Follower<'_> {
     /// Starts to read keys if both input and output are the terminal. They are then read all the
@@ -54,32 +54,33 @@ impl Follower<'_> {
     /// When to stop reading keys that were read for an ask: it has closed, and the user has stopped
     /// typing for it.
     pub(super) fn keys_end(&self) -> Option<Instant> {
-        self.after
+        self.after_ask
             .end()
             .filter(|_| self.keys.is_some() && self.form.is_none() && !self.is_at_terminal())
     }
 
     /// Stops reading keys.
     pub(super) fn leave_keys(&mut self) {
-        (self.form, self.keys) = (None, None);
+        self.form = None;
+        self.keys = None;
     }
 
     /// Stops reading keys at the end. Keys that are still typed for a closed ask are swallowed, so
     /// that the shell does not receive them.
     pub(super) async fn end_keys(&mut self) {
-        let latest = Instant::now() + TYPES_ON;
+        let latest = Instant::now() + TYPING_TIMEOUT;
         while self.keys.is_some()
             && self.leaving.code().is_none_or(|code| code == super::state::INTERRUPTED)
         {
             let Some(end) =
-                self.after.end().map(|end| end.min(latest)).filter(|end| *end > Instant::now())
+                self.after_ask.end().map(|end| end.min(latest)).filter(|end| *end > Instant::now())
             else {
                 break;
             };
             tokio::select! {
                 () = sleep_until(end.into()) => break,
                 Some((input, at)) = self.key_receiver.recv() => {
-                    self.after.swallows(key_of(&input), at);
+                    self.after_ask.swallows(key_of(&input), at);
                 }
             }
         }
@@ -87,7 +88,7 @@ impl Follower<'_> {
     }
 
     /// Shows the next ask, unless it is shown already.
-    pub(super) fn ask(&mut self) -> Result<(), CliError> {
+    pub(super) fn show_next_ask(&mut self) -> Result<(), CliError> {
         if !self.answers {
             return Ok(());
         }
@@ -96,7 +97,7 @@ impl Follower<'_> {
             return Ok(());
         }
         if let Some(form) = self.form.take() {
-            self.after.begin(Instant::now());
+            self.after_ask.begin(Instant::now());
             if !form.is_done() && form.is_begun() {
                 self.ui.line(Tone::Warning, "Your words for it were not sent.")?;
             }
@@ -146,7 +147,7 @@ impl Follower<'_> {
             return Ok(());
         }
         let Some(form) = &mut self.form else {
-            let swallowed = self.after.swallows(key, at);
+            let swallowed = self.after_ask.swallows(key, at);
             return if key == Key::Esc && !swallowed { self.interrupt().await } else { Ok(()) };
         };
         if input == Input::Continued {
@@ -159,10 +160,10 @@ impl Follower<'_> {
         match pressed {
             Pressed::Nothing => {}
             Pressed::Typed => self.ui.input(form.line())?,
-            turned @ (Pressed::ModeChanged | Pressed::Moved) => {
+            changed @ (Pressed::ModeChanged | Pressed::Moved) => {
                 asked::show_keys(form, self.ui)?;
                 self.ui.flush()?;
-                if turned == Pressed::Moved {
+                if changed == Pressed::Moved {
                     form.show(Instant::now());
                 }
             }
@@ -222,22 +223,22 @@ impl Follower<'_> {
         }
     }
 
-    /// Waits for the reply to a request, because a daemon that hangs does not reply. Returns `None`
-    /// if the user leaves, or presses Esc while `interrupts` is set.
+    /// Waits for the reply to `request`. A daemon that hangs does not reply, so the wait also ends,
+    /// with `None`, if the user leaves, or presses Esc while `interrupts` is set.
     async fn unless_left<T>(
         &mut self,
         interrupts: bool,
-        sent: impl Future<Output = T>,
+        request: impl Future<Output = T>,
     ) -> Option<T> {
-        let mut sent = std::pin::pin!(sent);
-        let mut later = Vec::new();
+        let mut request = std::pin::pin!(request);
+        let mut deferred = Vec::new();
         let done = loop {
             tokio::select! {
                 biased;
-                done = &mut sent => break Some(done),
-                Some((input, at)) = self.key_receiver.recv(), if later.len() < KEYS => {
+                done = &mut request => break Some(done),
+                Some((input, at)) = self.key_receiver.recv(), if deferred.len() < KEYS => {
                     let is_escape = key_of(&input) == Key::Esc;
-                    later.push((input, at));
+                    deferred.push((input, at));
                     if is_escape && interrupts {
                         break None;
                     }
@@ -248,7 +249,7 @@ impl Follower<'_> {
                 }
             }
         };
-        for pressed in later {
+        for pressed in deferred {
             let _ = self.key_sender.try_send(pressed);
         }
         done
@@ -256,7 +257,7 @@ impl Follower<'_> {
 }
 
 /// Waits until this process continues after a stop or returns from the background.
-pub(super) async fn continues(terminal: Option<&KeyTerminal>) {
+pub(super) async fn wait_resumed(terminal: Option<&KeyTerminal>) {
     match terminal {
         Some(terminal) => terminal.wait_resumed().await,
         None => std::future::pending().await,

@@ -38,14 +38,14 @@ pub(super) struct FollowState {
     /// The followed turn, once it has begun.
     turn: Option<TurnId>,
     /// The number of the event that began the turn.
-    pub(super) begun_at: u64,
+    pub(super) turn_seq: u64,
     /// Every Confirm that was raised.
     confirms: Vec<AskId>,
     denied_unseen: bool,
     /// The first reason to end. Later events do not change it.
     pub(super) ended: Option<FollowEnd>,
-    /// The number of the event that gave the reason.
-    pub(super) ended_at: u64,
+    /// The number of the event that set `ended`.
+    pub(super) end_seq: u64,
 }
 
 impl FollowState {
@@ -53,11 +53,11 @@ impl FollowState {
         Self {
             until,
             turn: None,
-            begun_at: 0,
+            turn_seq: 0,
             confirms: Vec::new(),
             denied_unseen: false,
             ended: None,
-            ended_at: 0,
+            end_seq: 0,
         }
     }
 
@@ -75,12 +75,14 @@ impl FollowState {
         self.turn
     }
 
-    /// Processes an event. Events up to number `replayed_to` happened before following began.
-    pub(super) fn note(&mut self, event: &Event, replayed_to: u64) {
+    /// Updates the state with an event. Events up to number `replayed_to` happened before following
+    /// began.
+    pub(super) fn observe(&mut self, event: &Event, replayed_to: u64) {
         let (None, Some(fact)) = (self.ended, event.fact()) else { return };
         match fact {
-            Fact::Turn(TurnFact::Started { turn, prompt }) if self.is_its_prompt(*prompt) => {
-                (self.turn, self.begun_at) = (Some(*turn), event.seq);
+            Fact::Turn(TurnFact::Started { turn, prompt }) if self.is_followed_prompt(*prompt) => {
+                self.turn = Some(*turn);
+                self.turn_seq = event.seq;
             }
             Fact::Ask(AskFact::Raised { ask }) => {
                 if matches!(&ask.request, AskRequest::Pause(pause) if pause.kind == PauseKind::Confirm)
@@ -107,7 +109,9 @@ impl FollowState {
                 self.ended = Some(FollowEnd::Run(*end))
             }
             // A handed-back prompt starts no turn.
-            Fact::Prompt(PromptFact::Returned { prompt, .. }) if self.is_its_prompt(*prompt) => {
+            Fact::Prompt(PromptFact::Returned { prompt, .. })
+                if self.is_followed_prompt(*prompt) =>
+            {
                 self.ended = Some(FollowEnd::Turn(Outcome::Interrupted));
             }
             // A session closed in the past was opened again.
@@ -117,7 +121,7 @@ impl FollowState {
             _ => {}
         }
         if self.ended.is_some() {
-            self.ended_at = event.seq;
+            self.end_seq = event.seq;
         }
     }
 
@@ -144,7 +148,7 @@ impl FollowState {
         }
     }
 
-    fn is_its_prompt(&self, prompt: PromptId) -> bool {
+    fn is_followed_prompt(&self, prompt: PromptId) -> bool {
         self.until == Until::Turn { prompt }
     }
 }

@@ -30,19 +30,18 @@ pub(crate) struct StepView {
     /// The unfinished calls of the step.
     calls: BTreeMap<CallId, Call>,
     /// Whether the step has several calls, which are then numbered.
-    many: bool,
+    has_numbered_calls: bool,
     /// Events up to this number are a replay, because this client fell behind. Deltas of items that
     /// have ended since may be missing from it.
     replay_to: u64,
-    /// Items that are not shown piece by piece for that reason, but whole at their end.
+    /// Items whose deltas may be missing. They are shown whole at their end, not piece by piece.
     skipped: BTreeSet<ItemId>,
     /// Items with a text that was replayed in one piece.
     caught_up: BTreeSet<ItemId>,
     narrator: Narrator,
-    /// Whether prompts are shown.
-    prompts: bool,
+    shows_prompts: bool,
     /// Whether several asks were open at once: answers then name their asks.
-    together: bool,
+    several_asks: bool,
     /// Whether a setting denied a Confirm in place of a user.
     denied_unseen: bool,
 }
@@ -52,8 +51,8 @@ struct Call {
     /// The position among the calls of its answer, from 1.
     number: usize,
     started: bool,
-    /// The bytes of output received.
-    came: u64,
+    /// The number of bytes of output received.
+    received: u64,
     /// The last line of output, while it is unfinished.
     line: String,
 }
@@ -65,7 +64,7 @@ impl StepView {
 
     /// Shows prompts as well, because another client may have sent them.
     pub(crate) fn with_prompts(self) -> Self {
-        Self { prompts: true, ..self }
+        Self { shows_prompts: true, ..self }
     }
 
     /// Treats the next events, up to `seq`, as a replay after this client fell behind.
@@ -75,8 +74,9 @@ impl StepView {
         self.caught_up.clear();
     }
 
-    /// Whether this delta of an item is to be shown.
-    fn follows(&mut self, seq: u64, item: ItemId) -> bool {
+    /// Decides whether to show a delta. An item whose deltas may be missing from the replay is
+    /// skipped from then on.
+    fn admit_delta(&mut self, seq: u64, item: ItemId) -> bool {
         if seq <= self.replay_to && !self.caught_up.contains(&item) {
             self.skipped.insert(item);
         }
@@ -85,17 +85,18 @@ impl StepView {
 
     pub(crate) fn show(&mut self, event: &Event, ui: &mut Ui) -> io::Result<()> {
         let narrations = self.narrator.narrate(event);
-        if !self.prompts && matches!(event.fact(), Some(Fact::Session(SessionFact::Closed { .. })))
+        if !self.shows_prompts
+            && matches!(event.fact(), Some(Fact::Session(SessionFact::Closed { .. })))
         {
             // Only this program's own work is shown, which ends with the session.
             return Ok(());
         }
         match &event.body {
-            Body::Delta(delta) => self.delta(event.seq, delta, ui)?,
-            Body::Fact(fact) => self.fact(fact, ui)?,
+            Body::Delta(delta) => self.show_delta(event.seq, delta, ui)?,
+            Body::Fact(fact) => self.show_fact(fact, ui)?,
         }
         narrations.into_iter().try_for_each(|narration| self.show_narration(narration, ui))?;
-        event.fact().map_or(Ok(()), |fact| hint(fact, ui))
+        event.fact().map_or(Ok(()), |fact| show_release_hint(fact, ui))
     }
 
     /// Puts an event into words without showing it. Each event is shown or narrated once.
@@ -109,10 +110,10 @@ impl StepView {
     }
 
     /// Shows a piece of an answer or of an output.
-    fn delta(&mut self, seq: u64, delta: &Delta, ui: &mut Ui) -> io::Result<()> {
+    fn show_delta(&mut self, seq: u64, delta: &Delta, ui: &mut Ui) -> io::Result<()> {
         match delta {
             Delta::Text { item, .. } | Delta::Thought { item, .. } | Delta::Output { item, .. }
-                if !self.follows(seq, *item) =>
+                if !self.admit_delta(seq, *item) =>
             {
                 Ok(())
             }
@@ -124,36 +125,40 @@ impl StepView {
                 *self.shown.entry(*item).or_default() += text.len();
                 ui.thought(text)
             }
-            Delta::Output { item, text } => self.output(*item, text, ui),
+            Delta::Output { item, text } => self.show_output(*item, text, ui),
             Delta::ItemSoFar { item, kind: ItemKind::Output, so_far } => {
                 self.catch_up(*item, so_far, ui)
             }
             Delta::ItemSoFar { item, kind, so_far } => {
                 self.caught_up.insert(*item);
-                self.rest(*item, *kind, &so_far.head, ui)
+                self.show_rest(*item, *kind, &so_far.head, ui)
             }
             _ => Ok(()),
         }
     }
 
     /// Shows the parts of a fact that the narrator leaves to the view.
-    fn fact(&mut self, fact: &Fact, ui: &mut Ui) -> io::Result<()> {
+    fn show_fact(&mut self, fact: &Fact, ui: &mut Ui) -> io::Result<()> {
         match fact {
             fact if fact.started_turn().is_some() => self.denied_unseen = false,
             Fact::Turn(TurnFact::StepStarted) => self.calls.clear(),
-            Fact::Turn(TurnFact::AssistantMessage(message)) => self.message(message, ui)?,
+            Fact::Turn(TurnFact::AssistantMessage(message)) => self.show_message(message, ui)?,
             Fact::Tool(ToolFact::Started { call }) => {
                 if let Some(call) = self.calls.get_mut(call) {
                     call.started = true;
                     ui.line(
                         Tone::Strong,
-                        &format!("● {}{}", call.number(self.many), call_summary(&call.call)),
+                        &format!(
+                            "● {}{}",
+                            call.number_prefix(self.has_numbered_calls),
+                            call_summary(&call.call)
+                        ),
                     )?;
                 }
             }
-            Fact::Tool(ToolFact::Finished(result)) => self.finished(result, ui)?,
+            Fact::Tool(ToolFact::Finished(result)) => self.show_result(result, ui)?,
             Fact::Ask(AskFact::Raised { ask }) => {
-                self.together |= self.narrator.open_asks() > 1;
+                self.several_asks |= self.narrator.open_asks() > 1;
                 if !self.asks_elsewhere {
                     asked::show(ask, 0, false, ui)?;
                 }
@@ -177,8 +182,8 @@ impl StepView {
             Narration::Remark(remark)
             | Narration::State(remark)
             | Narration::Hold(remark)
-            | Narration::TextCut(_, remark) => put(&remark, ui),
-            Narration::Prompt { text, by } if self.prompts => {
+            | Narration::TextCut(_, remark) => show_remark(&remark, ui),
+            Narration::Prompt { text, by } if self.shows_prompts => {
                 let by = by.map(|by| format!("({by}) ")).unwrap_or_default();
                 text.trim_end().lines().enumerate().try_for_each(|(at, line)| {
                     ui.line(Tone::User, &format!("> {}{line}", if at == 0 { &*by } else { "" }))
@@ -189,31 +194,38 @@ impl StepView {
             }
             // A cut is shown with its receipt.
             Narration::Prompt { .. } | Narration::Cut(_) => Ok(()),
-            Narration::AskEnd(end) => self.ask_end(&end, ui),
-            Narration::TurnEnd(end) => self.turn_end(&end, ui),
+            Narration::AskEnd(end) => self.show_ask_end(&end, ui),
+            Narration::TurnEnd(end) => self.show_turn_end(&end, ui),
         }
     }
 
     /// Shows the parts of an answer that deltas have not shown, and ends its line.
-    fn message(&mut self, message: &AssistantMessage, ui: &mut Ui) -> io::Result<()> {
+    fn show_message(&mut self, message: &AssistantMessage, ui: &mut Ui) -> io::Result<()> {
         for block in &message.blocks {
-            self.rest(block.item, block.kind.into(), &block.text, ui)?;
+            self.show_rest(block.item, block.kind.into(), &block.text, ui)?;
             self.shown.remove(&block.item);
         }
         ui.end_line()?;
-        self.many = message.calls.len() > 1;
-        for (before, call) in message.calls.iter().enumerate() {
-            let (call, number) = (call.clone(), before + 1);
+        self.has_numbered_calls = message.calls.len() > 1;
+        for (index, call) in message.calls.iter().enumerate() {
+            let call = call.clone();
+            let number = index + 1;
             self.calls.insert(
                 call.id,
-                Call { call, number, started: false, came: 0, line: String::new() },
+                Call { call, number, started: false, received: 0, line: String::new() },
             );
         }
         Ok(())
     }
 
     /// Shows the rest of a text or thought.
-    fn rest(&mut self, item: ItemId, kind: ItemKind, whole: &str, ui: &mut Ui) -> io::Result<()> {
+    fn show_rest(
+        &mut self,
+        item: ItemId,
+        kind: ItemKind,
+        whole: &str,
+        ui: &mut Ui,
+    ) -> io::Result<()> {
         let shown = self.shown.entry(item).or_default();
         let rest = whole.get(*shown..).unwrap_or_default();
         *shown = whole.len().max(*shown);
@@ -228,11 +240,11 @@ impl StepView {
         self.caught_up.insert(item);
         let Some(call) = self.calls.get_mut(&CallId(item.0)) else { return Ok(()) };
         let whole = (so_far.head.len() + so_far.tail.len()) as u64 + so_far.dropped;
-        let came = usize::try_from(call.came).unwrap_or(usize::MAX);
-        let behind_head = call.came.max(so_far.head.len() as u64);
+        let received = usize::try_from(call.received).unwrap_or(usize::MAX);
+        let behind_head = call.received.max(so_far.head.len() as u64);
         let missed = whole.saturating_sub(behind_head);
         let tail = so_far.tail.len() as u64;
-        let mut text = so_far.head.get(came..).unwrap_or_default().to_owned();
+        let mut text = so_far.head.get(received..).unwrap_or_default().to_owned();
         if missed <= tail {
             let from = so_far.tail.len() - usize::try_from(missed).unwrap_or_default();
             text.push_str(so_far.tail.get(from..).unwrap_or_default());
@@ -240,43 +252,43 @@ impl StepView {
             let left_out = missed - tail;
             text.push_str(&format!("\n[... {left_out} bytes not shown ...]\n{}", so_far.tail));
         }
-        self.output(item, &text, ui)?;
+        self.show_output(item, &text, ui)?;
         if let Some(call) = self.calls.get_mut(&CallId(item.0)) {
-            call.came = whole;
+            call.received = whole;
         }
         Ok(())
     }
 
     /// Shows the complete lines of a tool's output.
-    fn output(&mut self, item: ItemId, text: &str, ui: &mut Ui) -> io::Result<()> {
-        let many = self.many;
+    fn show_output(&mut self, item: ItemId, text: &str, ui: &mut Ui) -> io::Result<()> {
+        let is_numbered = self.has_numbered_calls;
         let Some(call) = self.calls.get_mut(&CallId(item.0)) else { return Ok(()) };
-        call.came += text.len() as u64;
+        call.received += text.len() as u64;
         let mut lines = text.split('\n');
         call.line.push_str(lines.next().unwrap_or_default());
         for line in lines {
-            call.put_line(many, ui)?;
+            call.put_line(is_numbered, ui)?;
             call.line.push_str(line);
         }
         if call.line.len() > LONG_LINE {
-            call.put_line(many, ui)?;
+            call.put_line(is_numbered, ui)?;
         }
         Ok(())
     }
 
-    fn finished(&mut self, result: &ToolResult, ui: &mut Ui) -> io::Result<()> {
+    fn show_result(&mut self, result: &ToolResult, ui: &mut Ui) -> io::Result<()> {
         // After a restart, or if deltas were skipped, only the result has the output.
         self.skipped.remove(&result.call.item());
         self.catch_up(result.call.item(), &result.output, ui)?;
-        let many = self.many;
+        let is_numbered = self.has_numbered_calls;
         let Some(mut call) = self.calls.remove(&result.call) else { return Ok(()) };
         if !call.line.is_empty() {
-            call.put_line(many, ui)?;
+            call.put_line(is_numbered, ui)?;
         }
-        let which = if call.started {
-            call.number(many)
+        let prefix = if call.started {
+            call.number_prefix(is_numbered)
         } else {
-            format!("{}{}: ", call.number(many), call_summary(&call.call))
+            format!("{}{}: ", call.number_prefix(is_numbered), call_summary(&call.call))
         };
         let text = result_text(result.status, &first_line_summary(&result.result));
         if text.is_empty() {
@@ -287,19 +299,19 @@ impl StepView {
             ToolStatus::Error | ToolStatus::Denied | ToolStatus::Interrupted => Tone::Warning,
             ToolStatus::Panicked => Tone::Fault,
         };
-        ui.line(tone, &format!("  └ {which}{text}"))
+        ui.line(tone, &format!("  └ {prefix}{text}"))
     }
 
     /// Shows the end of an ask, with its subject if several were open at once.
-    fn ask_end(&mut self, end: &AskEnd, ui: &mut Ui) -> io::Result<()> {
-        let subject = if self.together { end.subject() } else { "" };
-        self.together &= self.narrator.open_asks() > 0;
+    fn show_ask_end(&mut self, end: &AskEnd, ui: &mut Ui) -> io::Result<()> {
+        let subject = if self.several_asks { end.subject() } else { "" };
+        self.several_asks &= self.narrator.open_asks() > 0;
         ui.line(end.tone, &format!("  {subject}→ {}", end.text))
     }
 
-    fn turn_end(&mut self, end: &TurnEnd, ui: &mut Ui) -> io::Result<()> {
+    fn show_turn_end(&mut self, end: &TurnEnd, ui: &mut Ui) -> io::Result<()> {
         ui.end_line()?;
-        end.cause.iter().chain([&end.summary]).try_for_each(|remark| put(remark, ui))?;
+        end.cause.iter().chain([&end.summary]).try_for_each(|remark| show_remark(remark, ui))?;
         if self.denied_unseen {
             ui.line(
                 Tone::Warning,
@@ -311,13 +323,13 @@ impl StepView {
 }
 
 /// Shows a remark, with its details below.
-pub(super) fn put(remark: &Remark, ui: &mut Ui) -> io::Result<()> {
+pub(super) fn show_remark(remark: &Remark, ui: &mut Ui) -> io::Result<()> {
     ui.line(remark.tone, &remark.text)?;
     remark.details.iter().try_for_each(|details| ui.line(Tone::Dim, &format!("  {details}")))
 }
 
 /// Shows the command that releases a hold in force. Users who hold a session know it.
-fn hint(fact: &Fact, ui: &mut Ui) -> io::Result<()> {
+fn show_release_hint(fact: &Fact, ui: &mut Ui) -> io::Result<()> {
     let Fact::Session(SessionFact::HoldChanged { hold: Hold::Standing { cause, .. } }) = fact
     else {
         return Ok(());
@@ -332,13 +344,13 @@ fn hint(fact: &Fact, ui: &mut Ui) -> io::Result<()> {
 }
 
 impl Call {
-    fn put_line(&mut self, many: bool, ui: &mut Ui) -> io::Result<()> {
+    fn put_line(&mut self, is_numbered: bool, ui: &mut Ui) -> io::Result<()> {
         let line = std::mem::take(&mut self.line);
-        ui.line(Tone::Dim, &format!("  │ {}{}", self.number(many), prose(&line)))
+        ui.line(Tone::Dim, &format!("  │ {}{}", self.number_prefix(is_numbered), prose(&line)))
     }
 
     /// The number of the call, if its step has several.
-    fn number(&self, many: bool) -> String {
-        if many { format!("[{}] ", self.number) } else { String::new() }
+    fn number_prefix(&self, is_numbered: bool) -> String {
+        if is_numbered { format!("[{}] ", self.number) } else { String::new() }
     }
 }

@@ -18,7 +18,8 @@ pub(crate) enum View {
 }
 
 impl View {
-    /// Shows JSON or steps. Asks are shown by the view itself, or elsewhere.
+    /// Shows JSON or steps. With `asks_elsewhere`, the view shows no asks, because the follower shows
+    /// them.
     pub(crate) fn steps(json: bool, asks_elsewhere: bool) -> Self {
         if json { Self::Json } else { Self::Steps(Box::new(StepView::new(asks_elsewhere))) }
     }
@@ -35,7 +36,7 @@ impl View {
     pub(crate) fn show(&mut self, event: &Arc<Event>, ui: &mut Ui) -> io::Result<()> {
         match self {
             Self::Json => ui.event(event),
-            Self::Steps(human) => human.show(event, ui),
+            Self::Steps(steps) => steps.show(event, ui),
             Self::Iterations(iterations) => iterations.show(event, ui),
         }
     }
@@ -43,7 +44,7 @@ impl View {
     /// Treats the next events, up to `seq`, as a replay after this client fell behind.
     pub(super) fn resume(&mut self, seq: u64) {
         match self {
-            Self::Steps(human) => human.resume(seq),
+            Self::Steps(steps) => steps.resume(seq),
             Self::Json | Self::Iterations(_) => {}
         }
     }

@@ -3,27 +3,27 @@
 use holdpoint_common::Receipt;
 
 /// Formats the receipt of a cut. If no tool and no process was ended, their zero counts are left
-/// out.
+/// out. Returns `None` if no count remains.
 pub(super) fn receipt_text(receipt: &Receipt) -> Option<String> {
     let Receipt { tools, processes, asks, prompts, uncounted } = receipt;
     if *uncounted || !tools.is_empty() || processes.total() > 0 {
         return Some(receipt.to_string());
     }
-    let counted = |count: usize, what: &str, became: &str| {
-        let many = if count == 1 { "" } else { "s" };
-        (count > 0).then(|| format!("{count} {what}{many} {became}"))
+    let counted = |count: usize, noun: &str, became: &str| {
+        let plural = if count == 1 { "" } else { "s" };
+        (count > 0).then(|| format!("{count} {noun}{plural} {became}"))
     };
     let not_ended = (!processes.not_ended.is_empty()).then(|| {
         let pids: Vec<_> = processes.not_ended.iter().map(u32::to_string).collect();
         format!("could not end pid {}", pids.join(", "))
     });
-    let found = [
+    let parts = [
         counted(asks.len(), "ask", "released"),
         counted(prompts.len(), "prompt", "handed back"),
         not_ended,
     ];
-    let found: Vec<_> = found.into_iter().flatten().collect();
-    (!found.is_empty()).then(|| found.join(", "))
+    let parts: Vec<_> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 #[cfg(test)]

@@ -22,10 +22,10 @@ impl Clock {
     /// Advances the clock to a fact and its time.
     pub(crate) fn tick(&mut self, at: Timestamp, fact: &Fact) {
         // The session did not work between its last fact and a restart.
-        let worked = self.asks == 0
+        let was_working = self.asks == 0
             && !self.held
             && !matches!(fact, Fact::Session(SessionFact::Restored { .. }));
-        if worked {
+        if was_working {
             self.worked += at.since(self.to);
         }
         self.to = at;

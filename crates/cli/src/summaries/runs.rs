@@ -6,8 +6,8 @@ use holdpoint_common::{RunProgress, Timestamp};
 
 /// The total of a finished run: `3 iterations, 1200 tokens, 1h 2m of work`.
 pub(crate) fn taken(progress: &RunProgress) -> String {
-    let many = if progress.iteration == 1 { "" } else { "s" };
-    format!("{} iteration{many}, {}", progress.iteration, spent(progress))
+    let plural = if progress.iteration == 1 { "" } else { "s" };
+    format!("{} iteration{plural}, {}", progress.iteration, spent(progress))
 }
 
 /// The progress of a run: `iteration 3, 1200 tokens, 1h 2m of work`.

@@ -42,8 +42,8 @@ pub(crate) fn doing(session: &SessionSummary) -> String {
         (None, Hold::Standing { cause: HoldCause::User { .. }, .. }, _) => "held".to_owned(),
         (None, Hold::Standing { cause, .. }, _) => format!("held ({cause})"),
         (None, Hold::Requested { .. }, _) => "hold requested".to_owned(),
-        (None, Hold::Off, SessionStatus::Idle) => match ended(session) {
-            Some(ended) => format!("idle ({ended})"),
+        (None, Hold::Off, SessionStatus::Idle) => match last_outcome(session) {
+            Some(outcome) => format!("idle ({outcome})"),
             None => "idle".to_owned(),
         },
         (None, Hold::Off, status) => status.to_string(),
@@ -51,7 +51,7 @@ pub(crate) fn doing(session: &SessionSummary) -> String {
 }
 
 /// The outcome of the last run, or of the last turn if that came later.
-fn ended(session: &SessionSummary) -> Option<String> {
+fn last_outcome(session: &SessionSummary) -> Option<String> {
     let turn = session.last_turn.as_ref().map(|last| last.turn);
     let run = session.last_run.filter(|run| run.turn == turn).map(|run| run.end.to_string());
     run.or_else(|| session.last_turn.as_ref().map(|last| last.outcome.to_string()))

@@ -28,7 +28,6 @@ const PASTE_BEGIN: &[u8] = b"\x1b[200~";
 const PASTE_END: &[u8] = b"\x1b[201~";
 /// The byte of Ctrl+C.
 const CANCEL: u8 = 0x03;
-const NO: KeyModifiers = KeyModifiers::NONE;
 
 /// One decoded input.
 #[derive(Debug, Clone, PartialEq)]
@@ -145,7 +144,7 @@ impl Decoder {
                     self.state = State::Ground;
                     match character {
                         Some(introducer @ '\u{80}'..='\u{9f}') => {
-                            self.introduced(introducer as u8, inputs)
+                            self.take_c1_control(introducer as u8, inputs)
                         }
                         Some(character) if !character.is_control() => {
                             inputs.push(plain(KeyCode::Char(character)))
@@ -165,7 +164,7 @@ impl Decoder {
             }
             State::Escape { twice } => {
                 let twice = *twice;
-                self.escaped(byte, twice, inputs);
+                self.take_escaped(byte, twice, inputs);
             }
             State::Sequence { .. } if byte == 0x1b => self.abandon(byte, inputs),
             State::Sequence { kind, parameters, escapes } => match byte {
@@ -190,7 +189,7 @@ impl Decoder {
                 inputs.push(Input::Other);
                 self.state = State::Ground;
             }
-            State::Mouse(left) => *left -= 1,
+            State::Mouse(missing) => *missing -= 1,
             State::Text { kind, length, escape } => {
                 let ends = match byte {
                     b'\\' => *escape,
@@ -199,7 +198,8 @@ impl Decoder {
                     0x18 | 0x1a => true,
                     _ => false,
                 };
-                (*length, *escape) = (length.saturating_add(1), byte == 0x1b);
+                *length = length.saturating_add(1);
+                *escape = byte == 0x1b;
                 if ends {
                     inputs.push(Input::Other);
                     self.state = State::Ground;
@@ -230,7 +230,7 @@ impl Decoder {
         };
         self.state = match byte {
             0x1b => State::Escape { twice: false },
-            0x80..=0x9f => return self.introduced(byte, inputs),
+            0x80..=0x9f => return self.take_c1_control(byte, inputs),
             _ if length > 1 => State::Character { bytes: vec![byte], length },
             _ => {
                 inputs.push(single_byte(byte).map_or(Input::Other, Input::Key));
@@ -240,7 +240,7 @@ impl Decoder {
     }
 
     /// Takes a C1 control, the short form of an escape and a letter: `0x9b` is `ESC [`.
-    fn introduced(&mut self, control: u8, inputs: &mut Vec<Input>) {
+    fn take_c1_control(&mut self, control: u8, inputs: &mut Vec<Input>) {
         self.state = match control - 0x40 {
             kind @ (b'[' | b'O') => State::Sequence { kind, parameters: Vec::new(), escapes: 0 },
             kind @ (b']' | b'P' | b'X' | b'^' | b'_') => {
@@ -254,7 +254,7 @@ impl Decoder {
     }
 
     /// Takes the byte after one or two escapes.
-    fn escaped(&mut self, byte: u8, twice: bool, inputs: &mut Vec<Input>) {
+    fn take_escaped(&mut self, byte: u8, twice: bool, inputs: &mut Vec<Input>) {
         if twice && !matches!(byte, b'[' | b'O') {
             inputs.push(plain(KeyCode::Esc));
         }
@@ -380,18 +380,19 @@ fn csi_key(parameters: &[u8], last: u8) -> Option<KeyEvent> {
     if number(1, 1) == Some(3) {
         return None;
     }
-    let (first, modifiers) = (number(0, 0).unwrap_or(1), modifiers_of(number(1, 0).unwrap_or(1)));
-    let shape = numbers.len();
+    let first = number(0, 0).unwrap_or(1);
+    let modifiers = modifiers_of(number(1, 0).unwrap_or(1));
+    let count = numbers.len();
     let code = match last {
-        b'A'..=b'D' | b'F' | b'H' if first == 1 && shape <= 2 => cursor(last)?,
-        b'P' | b'Q' | b'S' if first == 1 && shape <= 2 => KeyCode::F(last - b'P' + 1),
-        b'Z' if shape <= 2 => return Some(KeyEvent::new(KeyCode::BackTab, KeyModifiers::SHIFT)),
+        b'A'..=b'D' | b'F' | b'H' if first == 1 && count <= 2 => cursor(last)?,
+        b'P' | b'Q' | b'S' if first == 1 && count <= 2 => KeyCode::F(last - b'P' + 1),
+        b'Z' if count <= 2 => return Some(KeyEvent::new(KeyCode::BackTab, KeyModifiers::SHIFT)),
         // urxvt's arrows with Shift.
         b'a'..=b'd' if text.is_empty() => {
             return Some(KeyEvent::new(cursor(last.to_ascii_uppercase())?, KeyModifiers::SHIFT));
         }
-        b'~' if first == 27 && shape == 3 => code_point(number(2, 0)?)?,
-        b'~' if shape <= 2 => numbered(first)?,
+        b'~' if first == 27 && count == 3 => code_point(number(2, 0)?)?,
+        b'~' if count <= 2 => numbered(first)?,
         b'u' if !text.is_empty() => {
             // With Ctrl or Alt, the physical key counts, whatever the keyboard layout.
             let is_chord = modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
@@ -403,16 +404,16 @@ fn csi_key(parameters: &[u8], last: u8) -> Option<KeyEvent> {
     let code = match code {
         // Terminals have always sent these chords as the plain keys.
         KeyCode::Char('[') if modifiers == KeyModifiers::CONTROL => {
-            return Some(KeyEvent::new(KeyCode::Esc, NO));
+            return Some(KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE));
         }
         KeyCode::Char('h') if modifiers == KeyModifiers::CONTROL => {
-            return Some(KeyEvent::new(KeyCode::Backspace, NO));
+            return Some(KeyEvent::new(KeyCode::Backspace, KeyModifiers::NONE));
         }
         KeyCode::Char('i') if modifiers == KeyModifiers::CONTROL => {
-            return Some(KeyEvent::new(KeyCode::Tab, NO));
+            return Some(KeyEvent::new(KeyCode::Tab, KeyModifiers::NONE));
         }
         KeyCode::Char('m') if modifiers == KeyModifiers::CONTROL => {
-            return Some(KeyEvent::new(KeyCode::Enter, NO));
+            return Some(KeyEvent::new(KeyCode::Enter, KeyModifiers::NONE));
         }
         KeyCode::Tab if modifiers.contains(KeyModifiers::SHIFT) => KeyCode::BackTab,
         KeyCode::Char(letter) if modifiers.contains(KeyModifiers::SHIFT) => {
@@ -444,8 +445,9 @@ fn modifiers_of(number: u32) -> KeyModifiers {
 
 /// The keys that are numbered before a `~`.
 fn numbered(number: u32) -> Option<KeyCode> {
-    let function =
-        |first: u32, of: u8| u8::try_from(number - first).ok().map(|place| KeyCode::F(of + place));
+    let function = |first: u32, first_key: u8| {
+        u8::try_from(number - first).ok().map(|offset| KeyCode::F(first_key + offset))
+    };
     match number {
         1 | 7 => Some(KeyCode::Home),
         2 => Some(KeyCode::Insert),

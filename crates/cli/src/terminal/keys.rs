@@ -67,7 +67,7 @@ impl KeyTerminal {
 
     /// Restores the terminal while `stop` suspends the process. The lock keeps other threads from
     /// taking the terminal meanwhile.
-    pub(crate) fn suspended(&self, stop: impl FnOnce()) {
+    pub(crate) fn suspend_with(&self, stop: impl FnOnce()) {
         let mut modes = lock(&self.modes);
         let was_taken = modes.is_changed();
         self.restore(&mut modes);
@@ -80,7 +80,7 @@ impl KeyTerminal {
 
     /// Called when the process resumes, or when a stop key did not stop it. Takes the terminal
     /// again, because another program may have changed its modes, and wakes [`Self::wait_resumed`].
-    pub(crate) fn resumed(&self) {
+    pub(crate) fn handle_resume(&self) {
         let mut modes = lock(&self.modes);
         if modes.is_changed() && self.is_in_foreground() {
             // Fails only if the terminal is gone; then there are no keys to read.

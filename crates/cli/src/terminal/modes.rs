@@ -19,8 +19,9 @@ pub(super) struct Modes {
 }
 
 impl Modes {
-    /// Changes the modes, if the program has not left the terminal for good. The first original
-    /// counts: another program may have changed the modes in between.
+    /// Changes the modes, if the program has not left the terminal for good. Later changes
+    /// keep the modes from before the first one, because another program may have changed them in
+    /// between.
     ///
     /// # Errors
     /// Fails if the terminal is gone.

@@ -84,13 +84,14 @@ fn read(
 ) -> io::Result<Ended> {
     let mut decoder = Decoder::new(Instant::now());
     let waits = Waits::new(tty, woken)?;
-    let (mut bytes, mut inputs) = ([0; 4096], Vec::new());
+    let mut bytes = [0; 4096];
+    let mut inputs = Vec::new();
     loop {
         match waits.until(decoder.due())? {
             Ready::Input if !is_in_foreground(tty) => {
                 // The input is for another process, and reading it would stop this one.
                 while !is_in_foreground(tty) {
-                    if let Ready::Woken = wait_away(woken)? {
+                    if let Ready::Woken = wait_in_background(woken)? {
                         return Ok(Ended::Woken);
                     }
                 }
@@ -152,7 +153,7 @@ impl<'a> Waits<'a> {
     #[cfg(target_os = "linux")]
     fn until(&self, due: Option<Instant>) -> io::Result<Ready> {
         // A stop interrupts `epoll_wait` but not `poll`, even when no signal handler is installed.
-        match epoll::wait(&self.epoll, &mut [MaybeUninit::uninit(); 2], left(due)?.as_ref()) {
+        match epoll::wait(&self.epoll, &mut [MaybeUninit::uninit(); 2], time_until(due)?.as_ref()) {
             Err(Errno::INTR) => Ok(Ready::Continued),
             Err(error) => Err(error.into()),
             Ok(([], _)) => Ok(Ready::Silence),
@@ -169,7 +170,7 @@ impl<'a> Waits<'a> {
     #[cfg(not(target_os = "linux"))]
     fn until(&self, due: Option<Instant>) -> io::Result<Ready> {
         loop {
-            match self.ready(left(due)?) {
+            match self.ready(time_until(due)?) {
                 Err(Errno::INTR) => {}
                 ready => return Ok(ready?.unwrap_or(Ready::Silence)),
             }
@@ -192,7 +193,7 @@ impl<'a> Waits<'a> {
 }
 
 /// The time left until `due`.
-fn left(due: Option<Instant>) -> rustix::io::Result<Option<Timespec>> {
+fn time_until(due: Option<Instant>) -> rustix::io::Result<Option<Timespec>> {
     let left = due.map(|due| due.saturating_duration_since(Instant::now()));
     left.map(Timespec::try_from).transpose().map_err(|_| Errno::INVAL)
 }
@@ -206,7 +207,7 @@ fn is_readable(tty: &OwnedFd) -> io::Result<bool> {
 }
 
 /// Waits for [`FOREGROUND_INTERVAL`] or the wake-up, without polling the terminal.
-fn wait_away(woken: &UnixStream) -> io::Result<Ready> {
+fn wait_in_background(woken: &UnixStream) -> io::Result<Ready> {
     woken.set_read_timeout(Some(FOREGROUND_INTERVAL))?;
     match (&mut &*woken).read(&mut [0]) {
         Ok(_) => Ok(Ready::Woken),

@@ -19,10 +19,11 @@ use rustix::termios::Termios;
 
 use super::modes::{Modes, lock};
 
-/// How long leaving in a hurry waits for a frame that is being written.
+/// How long [`ScreenTerminal::leave_for_good`] waits for a frame that is being written.
 const LEAVE_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// How long after another program has returned the terminal its keys' signals may still arrive.
+/// How long signals from another program's keys may still arrive after that program has returned the
+/// terminal.
 const LATE_SIGNALS: Duration = Duration::from_secs(1);
 
 /// Save and restore the terminal's title.
@@ -130,8 +131,8 @@ impl ScreenTerminal {
         self.enter().map(|()| done)
     }
 
-    /// Whether a signal from a key is for the program that has, or just had, the terminal: Ctrl+C in
-    /// an editor is the editor's.
+    /// Whether a signal from a key is for the program that has, or just had, the terminal: Ctrl+C
+    /// in an editor is the editor's.
     pub(crate) fn ignores_key_signals(&self) -> bool {
         match *lock(&self.0.lent) {
             Lent::Never => false,
@@ -164,12 +165,14 @@ impl ScreenTerminal {
     /// being read, only the modes are restored.
     pub(crate) fn leave_for_good(&self) {
         lock(&self.0.modes).close();
-        let by = Instant::now() + LEAVE_TIMEOUT;
+        let deadline = Instant::now() + LEAVE_TIMEOUT;
         loop {
             match self.0.writing.try_lock() {
                 Ok(_writing) => return self.restore(true),
                 Err(TryLockError::Poisoned(_)) => return self.restore(true),
-                Err(TryLockError::WouldBlock) if Instant::now() > by => return self.restore(false),
+                Err(TryLockError::WouldBlock) if Instant::now() > deadline => {
+                    return self.restore(false);
+                }
                 Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(1)),
             }
         }
@@ -295,8 +298,8 @@ mod tests {
     use super::*;
     use crate::tty::Tty;
 
-    /// Where the program panics: on the thread of the test, on another one, in a task, in a blocking
-    /// task, or while a frame is being written.
+    /// Where the program panics: on the thread of the test, on another one, in a task, in a
+    /// blocking task, or while a frame is being written.
     const CASES: [&str; 5] = ["main", "plain", "task", "blocking", "frame"];
 
     /// Enters the screen and panics, in a process of its own with its own terminal.

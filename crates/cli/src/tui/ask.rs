@@ -14,43 +14,51 @@ use crate::terminal::form_key;
 #[derive(Debug)]
 pub(crate) struct AskView {
     pub(crate) form: AskForm,
-    /// The frame includes its keys and at least one line of the request.
+    /// Whether the last frame had room for the ask's keys and at least one line of the request.
     pub(crate) readable: bool,
-    /// The ask was drawn with its keys in sight.
+    /// Whether the ask was drawn while it was readable, and has been visible since then.
     pub(crate) drawn: bool,
     /// Rows hidden above the visible ones.
     pub(crate) scroll: usize,
     /// Rows hidden below the visible ones, set when it is drawn.
     pub(crate) below: usize,
-    /// The ask takes the whole screen.
+    /// Whether the ask takes the whole screen.
     pub(crate) large: bool,
     /// How the ask was closed, once an event has reported it.
-    pub(crate) ended: Option<String>,
+    pub(crate) how_closed: Option<String>,
 }
 
 impl AskView {
     /// An ask that is about to be drawn. No key answers it before that.
     fn new(form: AskForm) -> Self {
-        Self { form, readable: false, drawn: false, scroll: 0, below: 0, large: false, ended: None }
+        Self {
+            form,
+            readable: false,
+            drawn: false,
+            scroll: 0,
+            below: 0,
+            large: false,
+            how_closed: None,
+        }
     }
 
-    /// Makes the ask appear again: keys count only a while after it is drawn.
+    /// Marks the ask as not visible. Keys answer it only a while after it is drawn again.
     pub(crate) fn hide(&mut self) {
         self.drawn = false;
     }
 
-    /// Called after each frame. An ask that is not readable yet appears with the first frame in
-    /// which it is.
-    pub(crate) fn appear(&mut self, now: Instant) {
+    /// Called after each frame. The ask becomes visible with the first frame in which it is
+    /// readable.
+    pub(crate) fn after_frame(&mut self, now: Instant) {
         if self.readable && !self.drawn {
             self.form.show(now);
         }
         self.drawn = self.readable;
     }
 
-    /// Whether Tab shows the next question.
-    pub(crate) fn has_more_questions(&self) -> bool {
-        self.form.question().is_some_and(|(.., of)| of > 1)
+    /// Whether the ask has several questions, between which Tab moves.
+    pub(crate) fn has_several_questions(&self) -> bool {
+        self.form.question().is_some_and(|(.., count)| count > 1)
     }
 
     /// Handles a key: scrolls, or passes it to the form.
@@ -64,7 +72,7 @@ impl AskView {
             KeyCode::PageDown => self.scroll_by(10),
             KeyCode::Home if !typing => self.scroll = 0,
             KeyCode::End if !typing => self.scroll_by(isize::MAX),
-            KeyCode::Tab if !typing && !self.has_more_questions() => self.large = !self.large,
+            KeyCode::Tab if !typing && !self.has_several_questions() => self.large = !self.large,
             _ => {}
         }
         let key = form_key(key);
@@ -88,18 +96,18 @@ impl AskView {
     }
 
     /// Records how the ask was closed, if one of the events reports it.
-    pub(crate) fn note(&mut self, events: &[Arc<Event>]) {
-        let ended = events.iter().find_map(|event| describe_close(event, &self.form.ask().id));
-        self.ended = ended.or(self.ended.take());
+    pub(crate) fn record_close(&mut self, events: &[Arc<Event>]) {
+        let how_closed = events.iter().find_map(|event| describe_close(event, &self.form.ask().id));
+        self.how_closed = how_closed.or(self.how_closed.take());
     }
 
     /// Describes in one line how another client or the session closed the ask. `None` if this user
     /// answered it.
-    pub(crate) fn closed(&self) -> Option<String> {
-        let ended = self.ended.as_deref().unwrap_or("answered or closed elsewhere");
-        let words = if self.form.is_begun() { "; your words were not sent" } else { "" };
+    pub(crate) fn close_notice(&self) -> Option<String> {
+        let how_closed = self.how_closed.as_deref().unwrap_or("answered or closed elsewhere");
+        let unsent = if self.form.is_begun() { "; your words were not sent" } else { "" };
         let tool = prose_line(self.form.ask().request.tool_name());
-        (!self.form.is_done()).then(|| format!("{tool}: {}{words}", prose_line(ended)))
+        (!self.form.is_done()).then(|| format!("{tool}: {}{unsent}", prose_line(how_closed)))
     }
 
     /// Pasted text is input, never keys.
@@ -110,8 +118,8 @@ impl AskView {
     }
 
     pub(crate) fn scroll_by(&mut self, rows: isize) {
-        let most = self.scroll + self.below;
-        self.scroll = self.scroll.saturating_add_signed(rows).min(most);
+        let max_scroll = self.scroll + self.below;
+        self.scroll = self.scroll.saturating_add_signed(rows).min(max_scroll);
     }
 }
 
@@ -131,9 +139,9 @@ pub(crate) struct StartedForms(Vec<AskForm>);
 impl StartedForms {
     /// Creates the view of an ask, with the form as the user left it if there is one.
     pub(crate) fn view(&mut self, ask: &Ask, now: Instant) -> AskView {
-        let begun = self.0.iter().position(|begun| begun.ask().id == ask.id);
+        let started = self.0.iter().position(|form| form.ask().id == ask.id);
         AskView::new(
-            begun.map_or_else(|| AskForm::new(ask.clone(), now), |at| self.0.swap_remove(at)),
+            started.map_or_else(|| AskForm::new(ask.clone(), now), |at| self.0.swap_remove(at)),
         )
     }
 
@@ -149,6 +157,6 @@ impl StartedForms {
 
     /// Forgets the session's forms, because it has no open ask.
     pub(crate) fn forget(&mut self, session: &SessionId) {
-        self.0.retain(|begun| begun.ask().id.session != *session);
+        self.0.retain(|form| form.ask().id.session != *session);
     }
 }

@@ -9,13 +9,13 @@ use crate::tone::Tone;
 /// The width of a tab, in cells.
 const TAB: usize = 4;
 /// The longest line that is highlighted, in bytes. Longer ones are not meant to be read.
-const LONGEST: usize = 4 * 1024;
+const MAX_LINE_BYTES: usize = 4 * 1024;
 
 /// Highlights lines of code. Returns `None` if the language is unknown, a line is too long, or no
 /// token is recognised. The first use of a language compiles its rules, which takes a millisecond
 /// or two.
 pub(super) fn highlight(language: &str, code: &[String]) -> Option<Vec<Line<'static>>> {
-    if code.iter().any(|line| line.len() > LONGEST) {
+    if code.iter().any(|line| line.len() > MAX_LINE_BYTES) {
         return None;
     }
     let mut rules = from_extension(extension(language), TAB)?;

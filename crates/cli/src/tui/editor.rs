@@ -9,11 +9,13 @@ use std::process::Command;
 /// # Errors
 /// Fails if the editor can't be started or reports failure.
 pub(super) fn edit(text: &str) -> io::Result<String> {
-    // The name is unpredictable, only the user can read the file, and dropping it deletes it.
+    // The file has an unpredictable name, only the user can read it, and it is deleted when `draft`
+    // is dropped.
     let mut draft = tempfile::Builder::new().prefix("holdpoint-").suffix(".md").tempfile()?;
     draft.write_all(text.as_bytes())?;
-    let named = |name| std::env::var(name).ok().filter(|editor| !editor.trim().is_empty());
-    let editor = named("VISUAL").or_else(|| named("EDITOR")).unwrap_or_else(|| "vi".to_owned());
+    let from_env = |name| std::env::var(name).ok().filter(|editor| !editor.trim().is_empty());
+    let editor =
+        from_env("VISUAL").or_else(|| from_env("EDITOR")).unwrap_or_else(|| "vi".to_owned());
     // The editor may have arguments, as in `code --wait`. It handles Ctrl+C itself; the shell
     // ignores the signal.
     let script = format!("trap : INT QUIT; {editor} \"$1\"");

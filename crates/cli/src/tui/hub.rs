@@ -19,13 +19,13 @@ pub(crate) struct Hub {
     pub(crate) panel_ask: Option<AskView>,
     /// The session whose next ask the panel waits for: its turn continues after an answer.
     pub(crate) followed_session: Option<SessionId>,
-    /// Set when the followed session's next ask appears in the panel: an Esc at that moment was meant
-    /// to leave the panel.
+    /// Set when the followed session's next ask appears in the panel: an Esc at that moment was
+    /// meant to leave the panel.
     follow_guard: Option<Guard>,
     /// The last ask that was closed by someone else while it was in the panel, kept until its
     /// session reports how.
-    pub(crate) closed: Option<AskView>,
-    pub(crate) after: AfterAsk,
+    pub(crate) closed_ask: Option<AskView>,
+    pub(crate) after_ask: AfterAsk,
     /// The process's folder, and the model of sessions opened in it.
     pub(crate) folder: String,
     pub(crate) model: Option<DefaultModel>,
@@ -87,11 +87,11 @@ impl Hub {
         if self.cursor == 0 {
             return change(self);
         }
-        let at = self.row();
+        let selected = self.row();
         change(self);
         let rows = self.rows();
-        let kept = at.and_then(|row| rows.iter().position(|other| *other == row));
-        self.cursor = kept.unwrap_or(self.cursor).min(rows.len().saturating_sub(1));
+        let index = selected.and_then(|row| rows.iter().position(|other| *other == row));
+        self.cursor = index.unwrap_or(self.cursor).min(rows.len().saturating_sub(1));
     }
 
     /// The time until a shown age changes. Ages are shown in their largest unit.
@@ -102,7 +102,7 @@ impl Hub {
             .values()
             .flat_map(|session| [Some(session.since), asked(session)])
             .flatten();
-        let left = since.map(|since| {
+        let delays = since.map(|since| {
             let age = now.since(since);
             let unit = match age.as_secs() {
                 0..60 => 1,
@@ -112,7 +112,7 @@ impl Hub {
             };
             Duration::from_secs((age.as_secs() / unit + 1) * unit).saturating_sub(age)
         });
-        left.min()
+        delays.min()
     }
 
     /// The sessions with an open ask, the longest wait first.
@@ -125,9 +125,9 @@ impl Hub {
         waiting
     }
 
-    /// Keeps the panel on its session. After an ask is closed, the panel shows the session's next ask
-    /// or, until there is one, that the session is running. Returns the ask if someone else closed
-    /// it.
+    /// Keeps the panel on its session. After an ask is closed, the panel shows the session's next
+    /// ask or, until there is one, that the session is running. Returns the ask if someone else
+    /// closed it.
     pub(crate) fn follow(&mut self, started: &mut StartedForms, now: Instant) -> Option<AskView> {
         let shown = self.panel_ask.as_ref().map(|view| &view.form.ask().id);
         let id = shown.map(|ask| &ask.session).or(self.followed_session.as_ref())?.clone();
@@ -144,7 +144,7 @@ impl Hub {
         }
         self.follow_guard = (shown.is_none() && first.is_some()).then(|| Guard::new(now));
         self.followed_session = is_running.then_some(id);
-        self.after.begin(now);
+        self.after_ask.begin(now);
         let next = first.map(|ask| started.view(ask, now));
         std::mem::replace(&mut self.panel_ask, next).filter(|view| !view.form.is_done())
     }

@@ -114,11 +114,11 @@ pub(crate) struct Keymap {
 impl Default for Keymap {
     fn default() -> Self {
         let chords = |keys: &[&str]| keys.iter().filter_map(|keys| Chord::parse(keys)).collect();
-        let binding = |(action, name, keys, does)| Binding {
+        let binding = |(action, name, keys, description)| Binding {
             action,
             name,
             chords: chords(keys),
-            description: does,
+            description,
         };
         Self { bindings: TABLE.into_iter().map(binding).collect() }
     }

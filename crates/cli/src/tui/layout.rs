@@ -39,19 +39,20 @@ pub(crate) struct Layouts {
     pub(crate) folds: Folds,
     options: LayoutOptions,
     laid: HashMap<Key, CachedLayout>,
-    /// The number of frames so far.
-    frame: u64,
+    /// The number of the current pass: each frame, scroll and choice starts one.
+    pass: u64,
 }
 
 #[derive(Debug, Default)]
 struct CachedLayout {
     version: u32,
     fold: Fold,
-    /// An empty line precedes the entry.
+    /// Whether an empty line precedes the entry.
     gap: bool,
     lines: Vec<Line<'static>>,
-    growing: MarkdownCache,
-    used: u64,
+    markdown: MarkdownCache,
+    /// The pass that used the layout last.
+    last_used: u64,
 }
 
 /// A position in the transcript: the index of an entry and a row of it.
@@ -66,7 +67,7 @@ impl Layouts {
         scroll: &mut Scroll,
         height: usize,
     ) -> (Vec<Line<'static>>, bool) {
-        self.begin(options);
+        self.start_pass(options);
         let top = self.top(transcript, *scroll, height);
         let (mut lines, below) = self.lines_from(transcript, top, height);
         if lines.len() < height && *scroll != Scroll::End {
@@ -86,11 +87,11 @@ impl Layouts {
         height: usize,
         rows: isize,
     ) -> bool {
-        self.begin(options);
+        self.start_pass(options);
         let Some((mut at, row)) = self.top(transcript, *scroll, height) else { return true };
         let mut row = row.cast_signed() + rows;
         while row < 0 {
-            match self.before(transcript, at) {
+            match self.shown_before(transcript, at) {
                 Some(before) => {
                     at = before;
                     row += self.height(transcript, at).cast_signed();
@@ -99,14 +100,14 @@ impl Layouts {
             }
         }
         loop {
-            let here = self.height(transcript, at).cast_signed();
-            if row < here {
+            let entry_height = self.height(transcript, at).cast_signed();
+            if row < entry_height {
                 break;
             }
-            match self.after(transcript, at) {
+            match self.shown_after(transcript, at) {
                 Some(after) => {
                     at = after;
-                    row -= here;
+                    row -= entry_height;
                 }
                 None => {
                     *scroll = Scroll::End;
@@ -120,7 +121,7 @@ impl Layouts {
             Some(entry) if !is_end => Scroll::At { key: entry.key, row },
             _ => Scroll::End,
         };
-        row == 0 && self.before(transcript, at).is_none()
+        row == 0 && self.shown_before(transcript, at).is_none()
     }
 
     /// Selects the previous or the next tool call and scrolls it into view. After the last call,
@@ -133,14 +134,16 @@ impl Layouts {
         height: usize,
         earlier: bool,
     ) {
-        self.begin(options);
+        self.start_pass(options);
         let entries = transcript.entries();
         let is_call = |entry: &Entry| matches!(entry.kind, Kind::Tool(_)) && options.steps;
-        let now =
+        let current =
             self.folds.chosen().and_then(|key| entries.iter().rposition(|entry| entry.key == key));
-        let next = match (now, earlier) {
+        let next = match (current, earlier) {
             // The first call stays selected.
-            (_, true) => entries[..now.unwrap_or(entries.len())].iter().rposition(is_call).or(now),
+            (_, true) => {
+                entries[..current.unwrap_or(entries.len())].iter().rposition(is_call).or(current)
+            }
             (Some(at), false) => {
                 entries[at + 1..].iter().position(is_call).map(|found| at + 1 + found)
             }
@@ -150,10 +153,10 @@ impl Layouts {
         let Some(at) = next else { return *scroll = Scroll::End };
         let Some((first, row)) = self.top(transcript, *scroll, height) else { return };
         let above: usize = (first..at).map(|at| self.shown_height(transcript, at)).sum();
-        let is_seen = at >= first
+        let is_visible = at >= first
             && above >= row
             && above - row + self.shown_height(transcript, at) <= height;
-        if !is_seen {
+        if !is_visible {
             *scroll = Scroll::At { key: entries[at].key, row: 0 };
         }
     }
@@ -167,15 +170,15 @@ impl Layouts {
         if self.is_shown(&transcript.entries()[at]) { self.height(transcript, at) } else { 0 }
     }
 
-    fn begin(&mut self, options: LayoutOptions) {
+    fn start_pass(&mut self, options: LayoutOptions) {
         if self.options != options {
             self.laid.clear();
             self.options = options;
         }
-        self.frame += 1;
+        self.pass += 1;
         if self.laid.len() > MAX_CACHED {
-            let frame = self.frame;
-            self.laid.retain(|_, laid| laid.used + 2 > frame);
+            let pass = self.pass;
+            self.laid.retain(|_, laid| laid.last_used + 2 > pass);
         }
     }
 
@@ -193,14 +196,14 @@ impl Layouts {
                 return Some((at, row.min(self.height(transcript, at).saturating_sub(1))));
             }
             // The entry is now hidden: the next shown one takes its place.
-            if let Some(after) = self.after(transcript, at) {
+            if let Some(after) = self.shown_after(transcript, at) {
                 return Some((after, 0));
             }
         }
-        let mut at = self.before(transcript, transcript.entries().len())?;
+        let mut at = self.shown_before(transcript, transcript.entries().len())?;
         let mut rows = self.height(transcript, at);
         while rows < height {
-            let Some(before) = self.before(transcript, at) else { return Some((at, 0)) };
+            let Some(before) = self.shown_before(transcript, at) else { return Some((at, 0)) };
             at = before;
             rows += self.height(transcript, at);
         }
@@ -218,10 +221,10 @@ impl Layouts {
         let Some((mut at, mut row)) = top else { return (lines, false) };
         loop {
             let laid = self.lay_out(transcript, at);
-            let left = height - lines.len();
-            lines.extend(laid.iter().skip(row).take(left).cloned());
-            let more = laid.len().saturating_sub(row) > left;
-            match self.after(transcript, at) {
+            let room = height - lines.len();
+            lines.extend(laid.iter().skip(row).take(room).cloned());
+            let more = laid.len().saturating_sub(row) > room;
+            match self.shown_after(transcript, at) {
                 Some(after) if lines.len() < height => (at, row) = (after, 0),
                 after => return (lines, more || after.is_some()),
             }
@@ -233,12 +236,12 @@ impl Layouts {
     }
 
     /// The nearest shown entry before this one.
-    fn before(&self, transcript: &Transcript, at: usize) -> Option<usize> {
+    fn shown_before(&self, transcript: &Transcript, at: usize) -> Option<usize> {
         transcript.entries()[..at].iter().rposition(|entry| self.is_shown(entry))
     }
 
     /// The nearest shown entry after this one.
-    fn after(&self, transcript: &Transcript, at: usize) -> Option<usize> {
+    fn shown_after(&self, transcript: &Transcript, at: usize) -> Option<usize> {
         let rest = transcript.entries().get(at + 1..)?;
         rest.iter().position(|entry| self.is_shown(entry)).map(|found| at + 1 + found)
     }
@@ -250,19 +253,21 @@ impl Layouts {
     fn lay_out(&mut self, transcript: &Transcript, at: usize) -> &[Line<'static>] {
         let entry = &transcript.entries()[at];
         let gap = self
-            .before(transcript, at)
+            .shown_before(transcript, at)
             .is_some_and(|before| needs_gap(&transcript.entries()[before], entry));
-        let (look, frame, fold) = (self.options, self.frame, self.folds.fold_of(entry.key));
-        let fresh = !self.laid.contains_key(&entry.key);
+        let fold = self.folds.fold_of(entry.key);
+        let is_new = !self.laid.contains_key(&entry.key);
         let laid = self.laid.entry(entry.key).or_default();
-        laid.used = frame;
-        if fresh || laid.version != entry.version || laid.gap != gap || laid.fold != fold {
-            (laid.version, laid.gap, laid.fold) = (entry.version, gap, fold);
+        laid.last_used = self.pass;
+        if is_new || laid.version != entry.version || laid.gap != gap || laid.fold != fold {
+            laid.version = entry.version;
+            laid.gap = gap;
+            laid.fold = fold;
             laid.lines.clear();
             if gap {
                 laid.lines.push(Line::default());
             }
-            lines_of(entry, look.width, fold, &mut laid.growing, &mut laid.lines);
+            lines_of(entry, self.options.width, fold, &mut laid.markdown, &mut laid.lines);
         }
         &laid.lines
     }
@@ -277,13 +282,13 @@ fn needs_gap(before: &Entry, entry: &Entry) -> bool {
     !joins
 }
 
-/// The lines of a transcript of these events at any width, with all calls open.
+/// The unwrapped lines of a transcript of these events, with all calls open.
 #[cfg(test)]
 pub(crate) fn lines_of_transcript(events: &[holdpoint_common::Event]) -> Vec<String> {
     let mut transcript = Transcript::new(std::process::id());
     events.iter().for_each(|event| transcript.add(event));
     let mut layouts = Layouts::default();
-    layouts.folds.turn();
+    layouts.folds.toggle();
     let options = LayoutOptions { width: usize::from(u16::MAX), steps: true };
     let (lines, _) = layouts.window(&transcript, options, &mut Scroll::End, usize::from(u16::MAX));
     lines.iter().map(ToString::to_string).collect()

@@ -23,7 +23,7 @@ use crate::error::CliError;
 use crate::sessions::discard_unused;
 
 /// The capacity of the message channel; senders wait while it is full.
-const MESSAGES: usize = 64;
+const MESSAGE_CAPACITY: usize = 64;
 
 /// A message from the link, for the screen or for the loop.
 pub(crate) enum LinkMessage {
@@ -33,7 +33,7 @@ pub(crate) enum LinkMessage {
         session: SessionHandle,
         attachment: u64,
         limit: usize,
-        /// The session was created by this process.
+        /// Whether the session was created by this process.
         fresh: bool,
     },
 }
@@ -44,7 +44,7 @@ pub(crate) type NewSession = Box<dyn Fn() -> Result<OpenSession, CliError> + Sen
 /// The connection between the screen and the sessions.
 pub(crate) struct Link {
     shared: Shared,
-    fresh: NewSession,
+    new_session: NewSession,
     session: Option<SessionHandle>,
     following: Option<JoinHandle<()>>,
     /// Aborts the task that opens the session to show next.
@@ -84,8 +84,15 @@ impl Shared {
         let _ = self.messages.send(LinkMessage::Message(message)).await;
     }
 
-    async fn failed(&self, error: SessionError) {
-        self.send(Message::Failed(why(error))).await;
+    /// Reports that an existing session is open.
+    async fn send_opened(&self, session: SessionHandle, attachment: u64, limit: usize) {
+        let opened = LinkMessage::Opened { session, attachment, limit, fresh: false };
+        // Fails only while the screen is closing.
+        let _ = self.messages.send(opened).await;
+    }
+
+    async fn report_failure(&self, error: SessionError) {
+        self.send(Message::Failed(error_line(error))).await;
     }
 }
 
@@ -94,9 +101,9 @@ impl Link {
     pub(crate) fn new(
         sessions: Sessions,
         folders: &Folders,
-        fresh: NewSession,
+        new_session: NewSession,
     ) -> (Self, mpsc::Receiver<LinkMessage>) {
-        let (messages, receiver) = mpsc::channel(MESSAGES);
+        let (messages, receiver) = mpsc::channel(MESSAGE_CAPACITY);
         let shared = Shared {
             sessions,
             folders: Arc::new(folders.clone()),
@@ -108,7 +115,7 @@ impl Link {
         (
             Self {
                 shared,
-                fresh,
+                new_session,
                 session: None,
                 following: None,
                 opening: None,
@@ -147,8 +154,8 @@ impl Link {
     }
 
     /// Takes the prompts that were neither accepted nor refused.
-    pub(crate) fn unanswered(&mut self) -> Vec<(SessionId, String)> {
-        let unanswered = self.sent.drain(..).filter(|(sends, ..)| !sends.is_finished());
+    pub(crate) fn take_unanswered(&mut self) -> Vec<(SessionId, String)> {
+        let unanswered = self.sent.drain(..).filter(|(sending, ..)| !sending.is_finished());
         unanswered.map(|(_, id, text)| (id, text)).collect()
     }
 
@@ -174,7 +181,7 @@ impl Link {
         match command {
             Command::Open { id, attachment, limit } => self.open(id, attachment, limit),
             Command::ShowLive { id, attachment, limit } => self.show_live(id, attachment, limit),
-            Command::New { attachment, limit } => self.open_fresh(attachment, limit),
+            Command::New { attachment, limit } => self.open_new(attachment, limit),
             Command::Detach => self.detach(),
             Command::StartDaemon => _ = self.shared.daemon.send_replace(DaemonState::Starting),
             Command::InterruptOther { ask } => self.interrupt_other(ask),
@@ -188,7 +195,7 @@ impl Link {
                 self.spawn(async move {
                     match shared.sessions.delete(id.as_str()).await {
                         Ok(()) => shared.send(Message::Notice("deleted".to_owned())).await,
-                        Err(error) => shared.failed(error).await,
+                        Err(error) => shared.report_failure(error).await,
                     }
                 });
             }
@@ -197,38 +204,38 @@ impl Link {
                 self.spawn(async move {
                     // A saved session is opened only if it accepts the answer.
                     if let Err(error) = shared.sessions.answer(&ask, answer).await {
-                        shared.send(Message::AnswerRefused { ask, why: why(error) }).await;
+                        shared.send(Message::AnswerRefused { ask, why: error_line(error) }).await;
                     }
                 });
             }
-            command => self.with_shown(command),
+            command => self.carry_out_on_shown(command),
         }
     }
 
     /// Carries out a command on the shown session.
-    fn with_shown(&mut self, command: Command) {
+    fn carry_out_on_shown(&mut self, command: Command) {
         let (shared, Some(session)) = (self.shared.clone(), self.session.clone()) else { return };
         // Commands run in the order they were typed. Interrupts do not wait, and a slow export
         // delays no other command.
         let in_order = !matches!(command, Command::Interrupt { .. } | Command::Export { .. });
-        let (ends, ended) = oneshot::channel::<()>();
-        let before = in_order.then(|| self.previous.replace(ended)).flatten();
+        let (done_sender, done) = oneshot::channel::<()>();
+        let previous = in_order.then(|| self.previous.replace(done)).flatten();
         let prompt = if let Command::Prompt { text } = &command {
             Some((session.id().clone(), text.clone()))
         } else {
             None
         };
-        let begun = self.spawn(async move {
+        let sending = self.spawn(async move {
             // Dropped at the end of this task, which lets the next one start.
-            let _ends = ends;
-            if let Some(before) = before {
-                let _ = before.await;
+            let _done_sender = done_sender;
+            if let Some(previous) = previous {
+                let _ = previous.await;
             }
-            let done = match command {
+            let result = match command {
                 Command::Prompt { text } => match session.prompt(text.clone()).await {
                     Ok(_) => Ok(()),
                     Err(error) => {
-                        let (id, why) = (session.id().clone(), why(error));
+                        let (id, why) = (session.id().clone(), error_line(error));
                         return shared.send(Message::PromptRefused { id, text, why }).await;
                     }
                 },
@@ -246,13 +253,13 @@ impl Link {
                 }
                 _ => Ok(()),
             };
-            if let Err(error) = done {
-                shared.failed(error).await;
+            if let Err(error) = result {
+                shared.report_failure(error).await;
             }
         });
         if let Some((id, text)) = prompt {
-            self.sent.retain(|(sends, ..)| !sends.is_finished());
-            self.sent.push((begun, id, text));
+            self.sent.retain(|(sending, ..)| !sending.is_finished());
+            self.sent.push((sending, id, text));
         }
     }
 
@@ -260,15 +267,15 @@ impl Link {
     fn interrupt_other(&mut self, ask: AskId) {
         let shared = self.shared.clone();
         self.spawn(async move {
-            let done = async {
-                let now = shared.sessions.look(ask.session.as_str()).await?;
-                if !now.asks.iter().any(|open| open.id == ask) {
+            let interrupted = async {
+                let snapshot = shared.sessions.look(ask.session.as_str()).await?;
+                if !snapshot.asks.iter().any(|open| open.id == ask) {
                     return Ok("the ask is no longer open".to_owned());
                 }
                 // A session that was closed or unloaded since is not opened.
                 let session = shared.sessions.reach(&ask.session).await?;
                 // The receipt, sent when the turn has ended, lists the interrupted work.
-                Ok(match session.interrupt(now.turn).await? {
+                Ok(match session.interrupt(snapshot.turn).await? {
                     Interruption::NotRunning => "nothing was running".to_owned(),
                     Interruption::RunEnded => "Agent interrupted; the run is over".to_owned(),
                     Interruption::Interrupting(turn) => match turn.end().await?.receipt {
@@ -277,9 +284,9 @@ impl Link {
                     },
                 })
             };
-            match done.await {
-                Ok(what) => shared.send(Message::Notice(what)).await,
-                Err(error) => shared.failed(error).await,
+            match interrupted.await {
+                Ok(text) => shared.send(Message::Notice(text)).await,
+                Err(error) => shared.report_failure(error).await,
             }
         });
     }
@@ -292,7 +299,7 @@ impl Link {
                 Ok(()) | Err(SessionError::Refused(Refused::Closed)) => {
                     shared.send(Message::Notice("closed; it stays saved".to_owned())).await
                 }
-                Err(error) => shared.failed(error).await,
+                Err(error) => shared.report_failure(error).await,
             }
         });
     }
@@ -306,14 +313,10 @@ impl Link {
         let shared = self.shared.clone();
         let opening = self.spawn(async move {
             match shared.sessions.get(id.as_str()).await {
-                Ok(session) => {
-                    // Fails only while the screen is closing.
-                    let _ = shared
-                        .messages
-                        .send(LinkMessage::Opened { session, attachment, limit, fresh: false })
-                        .await;
+                Ok(session) => shared.send_opened(session, attachment, limit).await,
+                Err(error) => {
+                    shared.send(Message::NotOpened { attachment, why: error_line(error) }).await
                 }
-                Err(error) => shared.send(Message::NotOpened { attachment, why: why(error) }).await,
             }
         });
         self.opening = Some(opening);
@@ -325,28 +328,25 @@ impl Link {
         let shared = self.shared.clone();
         let reaching = self.spawn(async move {
             match shared.sessions.reach(&id).await {
-                Ok(session) => {
-                    // Fails only while the screen is closing.
-                    let _ = shared
-                        .messages
-                        .send(LinkMessage::Opened { session, attachment, limit, fresh: false })
-                        .await;
-                }
+                Ok(session) => shared.send_opened(session, attachment, limit).await,
                 Err(SessionError::Refused(Refused::Closed) | SessionError::NotLive { .. }) => {
                     shared.send(Message::Closed { attachment }).await;
                 }
-                Err(error) => shared.send(Message::NotOpened { attachment, why: why(error) }).await,
+                Err(error) => {
+                    shared.send(Message::NotOpened { attachment, why: error_line(error) }).await
+                }
             }
         });
         self.opening = Some(reaching);
     }
 
-    fn open_fresh(&mut self, attachment: u64, limit: usize) {
+    fn open_new(&mut self, attachment: u64, limit: usize) {
         self.detach();
-        let (shared, open) = (self.shared.clone(), (self.fresh)());
+        let shared = self.shared.clone();
+        let settings = (self.new_session)();
         self.spawn(async move {
-            let opened = match open {
-                Ok(open) => shared.sessions.open(open).await.map_err(CliError::from),
+            let opened = match settings {
+                Ok(settings) => shared.sessions.open(settings).await.map_err(CliError::from),
                 Err(error) => Err(error),
             };
             match opened {
@@ -357,13 +357,15 @@ impl Link {
                         discard_unused(&shared.sessions, &id).await;
                     }
                 }
-                Err(error) => shared.send(Message::NotOpened { attachment, why: why(error) }).await,
+                Err(error) => {
+                    shared.send(Message::NotOpened { attachment, why: error_line(error) }).await
+                }
             }
         });
     }
 }
 
 /// Formats the error and its hint in one line.
-fn why(error: impl Into<CliError>) -> String {
+fn error_line(error: impl Into<CliError>) -> String {
     error.into().in_a_line()
 }

@@ -9,15 +9,15 @@ use super::code::highlight;
 use super::wrap::wrap;
 
 /// The most bytes of a code block that are highlighted. A block that is still growing has a lower
-/// limit, because every piece highlights it again.
-const CODE: usize = 64 * 1024;
-const GROWING_CODE: usize = 8 * 1024;
+/// limit, because it is highlighted again with every piece.
+const MAX_CODE_BYTES: usize = 64 * 1024;
+const MAX_GROWING_CODE_BYTES: usize = 8 * 1024;
 
 /// The lines of a growing text.
 #[derive(Debug, Default)]
 pub(crate) struct MarkdownCache {
     /// How many bytes of the text are laid out for good.
-    upto: usize,
+    finished_bytes: usize,
     /// How many lines those bytes take.
     finished_lines: usize,
     lines: Vec<Line<'static>>,
@@ -27,25 +27,25 @@ impl MarkdownCache {
     /// The lines of a text, which must begin with the text of the previous call.
     pub(crate) fn lines(&mut self, text: &str, width: usize) -> &[Line<'static>] {
         self.lines.truncate(self.finished_lines);
-        let upto = text.len().min(self.upto);
-        let (_, rest) = text.split_at(upto);
+        let finished_bytes = text.len().min(self.finished_bytes);
+        let (_, rest) = text.split_at(finished_bytes);
         let end = finished_length(rest);
         if end > 0 {
-            self.add(&rest[..end], width, CODE);
-            self.upto = upto + end;
+            self.add(&rest[..end], width, MAX_CODE_BYTES);
+            self.finished_bytes = finished_bytes + end;
             self.finished_lines = self.lines.len();
         }
         if !rest[end..].trim().is_empty() {
-            self.add(&rest[end..], width, GROWING_CODE);
+            self.add(&rest[end..], width, MAX_GROWING_CODE_BYTES);
         }
         &self.lines
     }
 
-    fn add(&mut self, markdown: &str, width: usize, code: usize) {
+    fn add(&mut self, markdown: &str, width: usize, max_code_bytes: usize) {
         if !self.lines.is_empty() {
             self.lines.push(Line::default());
         }
-        for line in &highlight_blocks(render(markdown, width), code) {
+        for line in &highlight_blocks(render(markdown, width), max_code_bytes) {
             wrap(line, width, "", &mut self.lines);
         }
     }
@@ -56,23 +56,27 @@ impl MarkdownCache {
 fn finished_length(text: &str) -> usize {
     let (mut end, mut at) = (0, 0);
     let mut fence: Option<&str> = None;
-    let mut empty = false;
+    let mut is_after_empty_line = false;
     for line in text.split_inclusive('\n') {
-        let words = line.trim_start();
-        if fence.is_none() && empty && !words.is_empty() && words.len() == line.len() {
+        let trimmed = line.trim_start();
+        if fence.is_none()
+            && is_after_empty_line
+            && !trimmed.is_empty()
+            && trimmed.len() == line.len()
+        {
             end = at;
         }
-        let mark = ["```", "~~~"].into_iter().find(|mark| words.starts_with(mark));
+        let mark = ["```", "~~~"].into_iter().find(|mark| trimmed.starts_with(mark));
         fence = match (fence, mark) {
             (None, mark) => mark,
             (Some(open), Some(mark))
-                if open == mark && words.trim_end().trim_matches(['`', '~']).is_empty() =>
+                if open == mark && trimmed.trim_end().trim_matches(['`', '~']).is_empty() =>
             {
                 None
             }
             (open, _) => open,
         };
-        empty = words.is_empty();
+        is_after_empty_line = trimmed.is_empty();
         at += line.len();
     }
     end
@@ -89,8 +93,8 @@ fn render(markdown: &str, width: usize) -> Vec<Line<'static>> {
     text.lines.iter().map(line).collect()
 }
 
-/// Highlights code blocks of up to `most` bytes.
-fn highlight_blocks(lines: Vec<Line<'static>>, most: usize) -> Vec<Line<'static>> {
+/// Highlights code blocks of up to `max_bytes` bytes.
+fn highlight_blocks(lines: Vec<Line<'static>>, max_bytes: usize) -> Vec<Line<'static>> {
     let mut done = Vec::with_capacity(lines.len());
     let mut rest = lines.into_iter().peekable();
     while let Some(line) = rest.next() {
@@ -104,7 +108,7 @@ fn highlight_blocks(lines: Vec<Line<'static>>, most: usize) -> Vec<Line<'static>
         let block: Vec<_> =
             std::iter::from_fn(|| rest.next_if(|line| line.to_string().trim() != "```")).collect();
         let code: Vec<_> = block.iter().map(ToString::to_string).collect();
-        let fits = code.iter().map(String::len).sum::<usize>() <= most;
+        let fits = code.iter().map(String::len).sum::<usize>() <= max_bytes;
         let coloured = if fits { highlight(&language, &code) } else { None };
         done.extend(coloured.unwrap_or(block));
         done.extend(rest.next());

@@ -11,8 +11,8 @@ use holdpoint_common::{
     Answer, AskId, AsksMode, Event, HoldState, SessionId, Snapshot, Timestamp, TurnId,
 };
 
-/// The time of an event, by the monotonic clock that keys are compared by and the wall clock that
-/// events carry.
+/// The time of an event on two clocks: the monotonic clock, by which keys are compared, and the
+/// wall clock, whose time session events carry.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EventTime {
     pub(crate) instant: Instant,

@@ -26,11 +26,11 @@ pub(crate) struct Prompt {
 
 impl Default for Prompt {
     fn default() -> Self {
-        Self { area: area(""), pastes: Vec::new(), history: Vec::new(), history_cursor: None }
+        Self { area: new_area(""), pastes: Vec::new(), history: Vec::new(), history_cursor: None }
     }
 }
 
-fn area(text: &str) -> TextArea<'static> {
+fn new_area(text: &str) -> TextArea<'static> {
     let mut area = TextArea::new(text.split('\n').map(str::to_owned).collect());
     area.set_wrap_mode(WrapMode::WordOrGlyph);
     area.set_cursor_line_style(Tone::Plain.style());
@@ -44,20 +44,20 @@ fn area(text: &str) -> TextArea<'static> {
 /// Calls `each` for every code point of the grapheme before the cursor.
 fn for_previous_grapheme(area: &mut TextArea<'static>, each: impl Fn(&mut TextArea<'static>)) {
     let column = area.cursor().1;
-    let begins = ends(area).take_while(|end| *end < column).last().unwrap_or_default();
+    let start = grapheme_ends(area).take_while(|end| *end < column).last().unwrap_or_default();
     // At the start of a line, this is the line break before it.
-    (0..(column - begins).max(1)).for_each(|_| each(area));
+    (0..(column - start).max(1)).for_each(|_| each(area));
 }
 
 /// Calls `each` for every code point of the grapheme after the cursor.
 fn for_next_grapheme(area: &mut TextArea<'static>, each: impl Fn(&mut TextArea<'static>)) {
     let column = area.cursor().1;
-    let ends = ends(area).find(|end| *end > column).unwrap_or(column + 1);
-    (column..ends).for_each(|_| each(area));
+    let end = grapheme_ends(area).find(|end| *end > column).unwrap_or(column + 1);
+    (column..end).for_each(|_| each(area));
 }
 
 /// The columns at which the graphemes of the cursor's line end.
-fn ends(area: &TextArea<'static>) -> impl Iterator<Item = usize> {
+fn grapheme_ends(area: &TextArea<'static>) -> impl Iterator<Item = usize> {
     let line = area.lines().get(area.cursor().0).map_or("", String::as_str);
     line.graphemes(true).scan(0, |end, character| {
         *end += character.chars().count();
@@ -78,15 +78,17 @@ impl Prompt {
     /// The typed text, with the full text of its pastes.
     pub(crate) fn text(&self) -> String {
         let mut text = self.area.lines().join("\n");
-        for (mark, paste) in &self.pastes {
-            text = text.replacen(mark.as_str(), paste, 1);
+        for (placeholder, paste) in &self.pastes {
+            text = text.replacen(placeholder.as_str(), paste, 1);
         }
         text
     }
 
     /// Replaces the typed text.
     pub(crate) fn set(&mut self, text: &str) {
-        (self.area, self.pastes, self.history_cursor) = (area(""), Vec::new(), None);
+        self.area = new_area("");
+        self.pastes.clear();
+        self.history_cursor = None;
         self.paste(text);
     }
 
@@ -97,12 +99,12 @@ impl Prompt {
     /// Clears the input and adds it to the history.
     pub(crate) fn move_to_history(&mut self) {
         let typed = self.text();
-        let (looked_at, draft) = match self.history_cursor.take() {
-            Some((place, draft)) => (self.history.get(place).cloned(), draft),
+        let (shown, draft) = match self.history_cursor.take() {
+            Some((index, draft)) => (self.history.get(index).cloned(), draft),
             None => Default::default(),
         };
         self.remember(&draft);
-        if looked_at.as_ref() != Some(&typed) {
+        if shown.as_ref() != Some(&typed) {
             self.remember(&typed);
         }
         self.clear();
@@ -121,12 +123,12 @@ impl Prompt {
 
     /// Replaces the history with the prompts of a longer past.
     pub(crate) fn replace_history(&mut self, texts: &[String]) {
-        let before = self.history.len();
+        let old_length = self.history.len();
         self.history.clear();
         texts.iter().for_each(|text| self.remember(text));
         // The shown entry keeps its distance from the newest one.
-        if let Some((place, _)) = &mut self.history_cursor {
-            *place = (*place + self.history.len()).saturating_sub(before);
+        if let Some((index, _)) = &mut self.history_cursor {
+            *index = (*index + self.history.len()).saturating_sub(old_length);
         }
     }
 
@@ -134,11 +136,12 @@ impl Prompt {
     /// Joiners and direction marks stay, because some languages need them.
     pub(crate) fn paste(&mut self, text: &str) {
         let text = text.replace("\r\n", "\n").replace('\r', "\n");
-        let acts = |character: char| character.is_control() && !matches!(character, '\n' | '\t');
+        let is_escaped =
+            |character: char| character.is_control() && !matches!(character, '\n' | '\t');
         let text: String = text
-            .split_inclusive(acts)
+            .split_inclusive(is_escaped)
             .map(|part| match part.chars().next_back() {
-                Some(last) if acts(last) => {
+                Some(last) if is_escaped(last) => {
                     format!("{}{}", &part[..part.len() - last.len_utf8()], last.escape_unicode())
                 }
                 _ => part.to_owned(),
@@ -153,9 +156,9 @@ impl Prompt {
             bytes @ 0..1_048_576 => format!("{} KiB", bytes.div_ceil(1024)),
             bytes => format!("{:.1} MiB", bytes as f64 / 1_048_576.0),
         };
-        let mark = format!("[paste {}: {lines} lines, {size}]", self.pastes.len() + 1);
-        self.area.insert_str(&mark);
-        self.pastes.push((mark, text));
+        let placeholder = format!("[paste {}: {lines} lines, {size}]", self.pastes.len() + 1);
+        self.area.insert_str(&placeholder);
+        self.pastes.push((placeholder, text));
     }
 
     /// Handles an editing key. Returns whether it was one.
@@ -203,10 +206,10 @@ impl Prompt {
             self.area.move_cursor(CursorMove::Up);
             return true;
         }
-        let place = self.history_cursor.as_ref().map_or(self.history.len(), |(place, _)| *place);
-        let Some(before) = place.checked_sub(1) else { return false };
+        let index = self.history_cursor.as_ref().map_or(self.history.len(), |(index, _)| *index);
+        let Some(previous) = index.checked_sub(1) else { return false };
         let draft = self.history_cursor.take().map_or_else(|| self.text(), |(_, draft)| draft);
-        self.show_history(before, draft);
+        self.show_history(previous, draft);
         true
     }
 
@@ -215,19 +218,19 @@ impl Prompt {
             self.area.move_cursor(CursorMove::Down);
             return true;
         }
-        let Some((place, draft)) = self.history_cursor.take() else { return false };
-        if place + 1 < self.history.len() {
-            self.show_history(place + 1, draft);
+        let Some((index, draft)) = self.history_cursor.take() else { return false };
+        if index + 1 < self.history.len() {
+            self.show_history(index + 1, draft);
         } else {
             self.set(&draft);
         }
         true
     }
 
-    fn show_history(&mut self, place: usize, draft: String) {
-        let text = self.history.get(place).cloned().unwrap_or_default();
+    fn show_history(&mut self, index: usize, draft: String) {
+        let text = self.history.get(index).cloned().unwrap_or_default();
         self.set(&text);
-        self.history_cursor = Some((place, draft));
+        self.history_cursor = Some((index, draft));
     }
 }
 

@@ -25,14 +25,14 @@ use crate::signals::screen::ScreenSignal;
 use crate::terminal::{Frames, Input, Reader, ScreenTerminal};
 
 /// The shortest time between two frames of streamed output.
-const FRAME: Duration = Duration::from_millis(33);
+const FRAME_INTERVAL: Duration = Duration::from_millis(33);
 /// How long leaving waits for commands that are still in progress.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 /// The capacity of the input channel. Keys beyond it are dropped: typing is never that fast, and a
 /// paste is one message.
 pub(super) const EVENT_CAPACITY: usize = 4096;
 
-/// Input from the terminal, and its signals.
+/// Input from the terminal, or a change of the terminal or of the process.
 pub(super) enum TerminalEvent {
     Message(Message, EventTime),
     /// The terminal was resized.
@@ -78,11 +78,11 @@ impl Loop {
         let mut screen = Screen::new(CrosstermBackend::new(frames.clone()))?;
         let mut input = Some(self.listen()?);
         let mut title = String::new();
-        let mut drawn = Instant::now();
+        let mut last_drawn = Instant::now();
         self.draw(&mut screen, &frames, &mut title)?;
         let (mut stale, mut at_once) = (false, false);
         loop {
-            let due = drawn + FRAME;
+            let due = last_drawn + FRAME_INTERVAL;
             let tick = self.state.next_tick();
             let mut commands = Vec::new();
             tokio::select! {
@@ -94,10 +94,10 @@ impl Loop {
                 }
                 // The due frame is drawn even while events keep arriving.
                 () = tokio::time::sleep_until(due.into()), if stale => at_once = true,
-                Some(word) = self.link_messages.recv() => {
+                Some(received) = self.link_messages.recv() => {
                     stale = true;
-                    at_once |= matches!(&word, LinkMessage::Message(message) if is_urgent(message));
-                    commands = self.receive(word);
+                    at_once |= matches!(&received, LinkMessage::Message(message) if is_urgent(message));
+                    commands = self.receive(received);
                 }
                 () = tokio::time::sleep(tick.unwrap_or_default()), if tick.is_some() => {
                     commands = update(&mut self.state, Message::Tick, EventTime::now());
@@ -115,7 +115,7 @@ impl Loop {
             // Input that arrives together is drawn in one frame.
             if at_once && stale && self.events.is_empty() {
                 self.draw(&mut screen, &frames, &mut title)?;
-                drawn = Instant::now();
+                last_drawn = Instant::now();
                 (stale, at_once) = (false, false);
             }
         }
@@ -201,24 +201,24 @@ impl Loop {
     /// Waits up to [`SHUTDOWN_TIMEOUT`] for commands in progress, and records the prompts that were
     /// not accepted.
     async fn finish(&mut self) {
-        let mut over = std::pin::pin!(tokio::time::sleep(SHUTDOWN_TIMEOUT));
+        let mut timeout = std::pin::pin!(tokio::time::sleep(SHUTDOWN_TIMEOUT));
         loop {
             tokio::select! {
                 biased;
-                () = &mut over => {
+                () = &mut timeout => {
                     tracing::warn!("shutdown timed out with commands in progress");
                     break;
                 }
-                Some(word) = self.link_messages.recv() => self.handle_late(word),
+                Some(message) = self.link_messages.recv() => self.handle_late(message),
                 () = self.link.finish() => if self.link_messages.is_empty() { break },
             }
         }
         // No more messages are accepted.
         self.link_messages.close();
-        while let Ok(word) = self.link_messages.try_recv() {
-            self.handle_late(word);
+        while let Ok(message) = self.link_messages.try_recv() {
+            self.handle_late(message);
         }
-        for (id, text) in self.link.unanswered() {
+        for (id, text) in self.link.take_unanswered() {
             if !self.state.has_refused(&id, &text) {
                 let why = "the daemon has not answered; it may still accept the prompt".to_owned();
                 self.apply_refused(Message::PromptRefused { id, text, why });
@@ -227,8 +227,8 @@ impl Loop {
     }
 
     /// Handles a message that arrives after the user left. Only refused prompts matter then.
-    fn handle_late(&mut self, word: LinkMessage) {
-        match word {
+    fn handle_late(&mut self, message: LinkMessage) {
+        match message {
             LinkMessage::Opened { session, fresh: true, .. } => {
                 self.link.spawn_delete_empty(session.id().clone())
             }
@@ -254,17 +254,18 @@ impl Loop {
         frames.show()?;
         // Only now can the user see the frame.
         self.state.after_frame(Instant::now());
-        let now = self.state.title();
-        if now != *title {
-            self.terminal.write_codes(&format!("\x1b]2;{now}\x07"))?;
-            *title = now;
+        let new_title = self.state.title();
+        if new_title != *title {
+            self.terminal.write_codes(&format!("\x1b]2;{new_title}\x07"))?;
+            *title = new_title;
         }
         Ok(())
     }
 
     /// Starts reading keys.
     fn listen(&self) -> io::Result<Reader> {
-        let (sender, gone) = (self.event_sender.clone(), self.event_sender.clone());
+        let sender = self.event_sender.clone();
+        let gone_sender = self.event_sender.clone();
         let take = move |input, instant| {
             let message = match input {
                 Input::Key(key) => Some(Message::Key(key)),
@@ -281,7 +282,9 @@ impl Loop {
                     TerminalEvent::Message(message, at)
                 }));
         };
-        Reader::start(Arc::clone(&self.tty), take, move || _ = gone.try_send(TerminalEvent::Gone))
+        Reader::start(Arc::clone(&self.tty), take, move || {
+            _ = gone_sender.try_send(TerminalEvent::Gone)
+        })
     }
 }
 

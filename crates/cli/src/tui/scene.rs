@@ -43,9 +43,9 @@ impl Scene {
         let began = Instant::now();
         let model =
             DefaultModel { name: "rehearsal".to_owned(), why: "no model is configured".to_owned() };
-        let me = OwnProcess { pid: OWN, folder: "/code/project".to_owned(), model };
+        let process = OwnProcess { pid: OWN, folder: "/code/project".to_owned(), model };
         let now = EventTime { instant: began, time: Timestamp(BEGIN) };
-        let state = State::new(me, ScreenSettings::default(), Keymap::default(), now);
+        let state = State::new(process, ScreenSettings::default(), Keymap::default(), now);
         Self { state, snapshot: snapshot("alpha"), began, passed: Duration::ZERO, seq: 0 }
     }
 
@@ -85,7 +85,7 @@ impl Scene {
     pub(super) fn body(&mut self, body: Body) -> &mut Self {
         self.seq += 1;
         self.snapshot.seq = self.seq;
-        self.works();
+        self.count_work();
         self.event(self.seq, body)
     }
 
@@ -103,13 +103,13 @@ impl Scene {
     }
 
     /// Counts the working time, as a session does.
-    fn works(&mut self) {
-        let works =
+    fn count_work(&mut self) {
+        let is_working =
             matches!(self.snapshot.status, SessionStatus::Running | SessionStatus::Interrupted);
         let now = self.now().time;
         match self.snapshot.working_since {
-            None if works => self.snapshot.working_since = Some(now),
-            Some(since) if !works => {
+            None if is_working => self.snapshot.working_since = Some(now),
+            Some(since) if !is_working => {
                 self.snapshot.worked_ms += now.0 - since.0;
                 self.snapshot.working_since = None;
             }

@@ -29,8 +29,8 @@ pub(crate) struct ReceivedEvents {
 }
 
 impl ReceivedEvents {
-    pub(crate) fn new(own: u32) -> Self {
-        Self { transcript: Transcript::new(own), ..Self::default() }
+    pub(crate) fn new(own_pid: u32) -> Self {
+        Self { transcript: Transcript::new(own_pid), ..Self::default() }
     }
 
     pub(crate) fn add(&mut self, event: &Event) {
@@ -59,7 +59,7 @@ pub(crate) struct Session {
     pub(crate) pending: Option<ReceivedEvents>,
     /// How many past facts were requested.
     pub(crate) limit: usize,
-    /// The log may hold older facts.
+    /// Whether the log may hold older facts.
     pub(crate) older: bool,
     pub(crate) layouts: Layouts,
     pub(crate) scroll: Scroll,
@@ -67,7 +67,7 @@ pub(crate) struct Session {
     pub(crate) open_ask: Option<AskView>,
     pub(crate) prompt: Prompt,
     /// This process's id.
-    own: u32,
+    own_pid: u32,
     /// Prompts of this process that are accepted and not started.
     unstarted: BTreeSet<PromptId>,
     /// How many prompts were sent from here and not refused. The snapshot may not show them yet.
@@ -75,16 +75,16 @@ pub(crate) struct Session {
     /// Returned prompts that were put back into the input.
     handed_back: String,
     pub(crate) closed: bool,
-    /// When the connection was lost, while it is.
+    /// When the connection was lost; `None` while connected.
     pub(crate) lost: Option<Timestamp>,
-    /// The session was created by this process.
+    /// Whether the session was created by this process.
     pub(crate) fresh: bool,
     /// When Ctrl+C was pressed with nothing to interrupt.
     pub(crate) leaving: Option<Instant>,
-    pub(crate) after: AfterAsk,
+    pub(crate) after_ask: AfterAsk,
     /// Columns and rows of the transcript when it was last drawn.
     pub(crate) drawn_size: (usize, usize),
-    /// The transcript continues below the screen.
+    /// Whether the transcript continues below the screen.
     pub(crate) below: bool,
 }
 
@@ -92,7 +92,7 @@ impl Session {
     pub(crate) fn new(
         snapshot: Arc<Snapshot>,
         attachment: u64,
-        own: u32,
+        own_pid: u32,
         steps: bool,
         fresh: bool,
     ) -> Self {
@@ -102,8 +102,8 @@ impl Session {
             snapshot,
             branch: None,
             attachment,
-            received: ReceivedEvents::new(own),
-            pending: Some(ReceivedEvents::new(own)),
+            received: ReceivedEvents::new(own_pid),
+            pending: Some(ReceivedEvents::new(own_pid)),
             limit: INITIAL_FACTS,
             older: false,
             layouts: Layouts::default(),
@@ -111,7 +111,7 @@ impl Session {
             steps,
             open_ask: None,
             prompt: Prompt::default(),
-            own,
+            own_pid,
             unstarted: BTreeSet::new(),
             sent_count: 0,
             handed_back: String::new(),
@@ -119,7 +119,7 @@ impl Session {
             lost: None,
             fresh,
             leaving: None,
-            after: AfterAsk::default(),
+            after_ask: AfterAsk::default(),
             drawn_size: (0, 0),
             below: false,
         }
@@ -127,24 +127,24 @@ impl Session {
 
     pub(crate) fn add(&mut self, events: &[Arc<Event>]) {
         self.restore_returned(events);
-        self.open_ask.iter_mut().for_each(|view| view.note(events));
+        self.open_ask.iter_mut().for_each(|view| view.record_close(events));
         let received = self.pending.as_mut().unwrap_or(&mut self.received);
         for event in events {
             received.add(event);
         }
         if self.pending.is_none() {
-            self.remember();
+            self.remember_prompts();
         }
     }
 
     /// Puts returned prompts of this process back into the input, unless the user is typing
     /// something else.
     fn restore_returned(&mut self, events: &[Arc<Event>]) {
-        let mut back = Vec::new();
+        let mut returned = Vec::new();
         for (seq, fact) in events.iter().filter_map(|event| Some((event.seq, event.fact()?))) {
             match fact {
                 Fact::Prompt(PromptFact::Accepted { prompt, by, .. })
-                    if by.pid == Some(self.own) =>
+                    if by.pid == Some(self.own_pid) =>
                 {
                     _ = self.unstarted.insert(*prompt)
                 }
@@ -154,18 +154,18 @@ impl Session {
                 }
                 Fact::Prompt(PromptFact::Returned { prompt, text }) => {
                     let is_new = seq > self.newest;
-                    back.extend((self.unstarted.remove(prompt) && is_new).then_some(&**text));
+                    returned.extend((self.unstarted.remove(prompt) && is_new).then_some(&**text));
                 }
                 _ => {}
             }
         }
         self.newest = events.last().map_or(self.newest, |last| self.newest.max(last.seq));
         let typed = self.prompt.text();
-        if !back.is_empty() && (typed.is_empty() || typed == self.handed_back) {
+        if !returned.is_empty() && (typed.is_empty() || typed == self.handed_back) {
             self.handed_back = [typed.as_str()]
                 .into_iter()
                 .filter(|typed| !typed.is_empty())
-                .chain(back)
+                .chain(returned)
                 .collect::<Vec<_>>()
                 .join("\n");
             self.prompt.set(&self.handed_back);
@@ -186,8 +186,8 @@ impl Session {
     /// Inserts unsent text before the current input.
     pub(crate) fn prepend_text(&mut self, text: &str) {
         let typed = self.prompt.text();
-        let between = if typed.is_empty() { "" } else { "\n" };
-        self.prompt.set(&format!("{text}{between}{typed}"));
+        let separator = if typed.is_empty() { "" } else { "\n" };
+        self.prompt.set(&format!("{text}{separator}{typed}"));
     }
 
     /// Handles the end of the replay.
@@ -201,7 +201,7 @@ impl Session {
         }
     }
 
-    fn remember(&mut self) {
+    fn remember_prompts(&mut self) {
         for text in self.received.prompts.drain(..) {
             self.prompt.remember(&text);
         }
@@ -209,38 +209,42 @@ impl Session {
 
     /// Shows the first open ask, if it is not the one shown. Returns whether an ask appears, and
     /// how the previous one was closed if not by this user.
-    pub(crate) fn ask(&mut self, begun: &mut StartedForms, now: Instant) -> (bool, Option<String>) {
+    pub(crate) fn show_first_ask(
+        &mut self,
+        started_forms: &mut StartedForms,
+        now: Instant,
+    ) -> (bool, Option<String>) {
         let first = self.snapshot.asks.first().filter(|_| !self.closed);
         if first.map(|ask| &ask.id) == self.open_ask.as_ref().map(|view| &view.form.ask().id) {
             return (false, None);
         }
         let mut closed = None;
         if let Some(view) = self.open_ask.take() {
-            self.after.begin(now);
+            self.after_ask.begin(now);
             let is_open =
                 !self.closed && self.snapshot.asks.iter().any(|ask| ask.id == view.form.ask().id);
             if is_open {
-                begun.keep(Some(view));
+                started_forms.keep(Some(view));
             } else {
-                closed = view.closed();
+                closed = view.close_notice();
             }
         }
-        self.open_ask = first.map(|ask| begun.view(ask, now));
+        self.open_ask = first.map(|ask| started_forms.view(ask, now));
         (self.open_ask.is_some(), closed)
     }
 
     /// Whether there is something to interrupt: a turn, or a run, which may be between two turns.
-    pub(crate) fn runs(&self) -> bool {
+    pub(crate) fn can_be_interrupted(&self) -> bool {
         self.snapshot.turn.is_some() || self.snapshot.run.is_some()
     }
 
     /// Whether an animation is on the screen.
-    pub(crate) fn spins(&self) -> bool {
-        let working =
+    pub(crate) fn is_animated(&self) -> bool {
+        let is_working =
             matches!(self.snapshot.status, SessionStatus::Running | SessionStatus::Interrupted);
         !self.closed
             && self.lost.is_none()
-            && (working || self.snapshot.hold.shown() == HoldState::Requested)
+            && (is_working || self.snapshot.hold.shown() == HoldState::Requested)
     }
 
     /// Whether a new session is still empty, with no prompt typed or on its way.
@@ -262,8 +266,8 @@ impl Session {
 
     /// Scrolls to the first line. Returns whether to fetch more of the past.
     pub(crate) fn scroll_to_first(&mut self) -> bool {
-        let shown = |entry: &&Entry| self.steps || !entry.kind.is_step();
-        if let Some(first) = self.received.transcript.entries().iter().find(shown) {
+        let is_shown = |entry: &&Entry| self.steps || !entry.kind.is_step();
+        if let Some(first) = self.received.transcript.entries().iter().find(is_shown) {
             self.scroll = Scroll::At { key: first.key, row: 0 };
         }
         self.can_fetch()
@@ -277,10 +281,10 @@ impl Session {
 
     /// Selects the previous or the next tool call.
     pub(crate) fn choose(&mut self, earlier: bool) {
-        let look = self.layout_options();
+        let options = self.layout_options();
         self.layouts.choose(
             &self.received.transcript,
-            look,
+            options,
             &mut self.scroll,
             self.drawn_size.1,
             earlier,
@@ -293,10 +297,10 @@ impl Session {
 
     /// Scrolls the transcript. Returns whether to fetch more of the past.
     pub(crate) fn scroll(&mut self, rows: isize) -> bool {
-        let look = self.layout_options();
+        let options = self.layout_options();
         let at_first = self.layouts.scroll(
             &self.received.transcript,
-            look,
+            options,
             &mut self.scroll,
             self.drawn_size.1,
             rows,

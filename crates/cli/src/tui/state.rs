@@ -15,10 +15,10 @@ use super::session::Session;
 use crate::tone::Tone;
 
 /// The interval between two frames of an animation.
-const SPIN: Duration = Duration::from_millis(125);
+const ANIMATION_INTERVAL: Duration = Duration::from_millis(125);
 /// How long a notice stays. Warnings and faults get time for a second reading.
-const NOTICE: Duration = Duration::from_secs(6);
-const WRONG: Duration = Duration::from_secs(12);
+const NOTICE_DURATION: Duration = Duration::from_secs(6);
+const WARNING_DURATION: Duration = Duration::from_secs(12);
 /// A second Ctrl+C within this time leaves.
 pub(crate) const DOUBLE_PRESS: Duration = Duration::from_secs(2);
 
@@ -113,15 +113,20 @@ pub(crate) struct Notice {
     pub(crate) tone: Tone,
     pub(crate) text: String,
     pub(crate) until: Instant,
-    /// The notice reports the result of a key, so the next key removes it.
-    pub(crate) of_key: bool,
+    /// Whether the next key removes the notice, because it reports the result of a key.
+    pub(crate) until_next_key: bool,
 }
 
 impl State {
-    pub(crate) fn new(me: OwnProcess, settings: Settings, keymap: Keymap, now: EventTime) -> Self {
-        let hub = Hub::new(me.folder.clone(), me.model.clone());
+    pub(crate) fn new(
+        process: OwnProcess,
+        settings: Settings,
+        keymap: Keymap,
+        now: EventTime,
+    ) -> Self {
+        let hub = Hub::new(process.folder.clone(), process.model.clone());
         Self {
-            process: me,
+            process,
             settings,
             keymap,
             hub,
@@ -144,25 +149,30 @@ impl State {
 
     /// Shows a notice.
     pub(crate) fn show_notice(&mut self, tone: Tone, text: impl Into<String>) {
-        let stays = if matches!(tone, Tone::Warning | Tone::Fault) { WRONG } else { NOTICE };
+        let duration = if matches!(tone, Tone::Warning | Tone::Fault) {
+            WARNING_DURATION
+        } else {
+            NOTICE_DURATION
+        };
         self.notice = Some(Notice {
             tone,
             text: text.into(),
-            until: self.now.instant + stays,
-            of_key: false,
+            until: self.now.instant + duration,
+            until_next_key: false,
         });
     }
 
     /// Reports why a session can't be shown. The next key removes the notice.
     pub(crate) fn show_open_error(&mut self, why: String) {
-        let until = self.now.instant + WRONG;
-        self.notice = Some(Notice { tone: Tone::Fault, text: why, until, of_key: true });
+        let until = self.now.instant + WARNING_DURATION;
+        self.notice = Some(Notice { tone: Tone::Fault, text: why, until, until_next_key: true });
     }
 
-    /// Reports that Ctrl+C leaves now, for as long as it does.
+    /// Shows for [`DOUBLE_PRESS`] that a second Ctrl+C leaves.
     pub(crate) fn show_leave_hint(&mut self) {
-        let (text, until) = ("Ctrl+C again to leave".to_owned(), self.now.instant + DOUBLE_PRESS);
-        self.notice = Some(Notice { tone: Tone::Plain, text, until, of_key: true });
+        let text = "Ctrl+C again to leave".to_owned();
+        let until = self.now.instant + DOUBLE_PRESS;
+        self.notice = Some(Notice { tone: Tone::Plain, text, until, until_next_key: true });
     }
 
     /// Handles input other than Ctrl+C: the next Ctrl+C does not leave.
@@ -171,7 +181,7 @@ impl State {
         if let Some(session) = &mut self.session {
             session.leaving = None;
         }
-        self.notice.take_if(|notice| notice.of_key);
+        self.notice.take_if(|notice| notice.until_next_key);
     }
 
     /// Leaves the session and keeps its unsent text. Returns its id if the user can return to it.
@@ -195,17 +205,20 @@ impl State {
     /// The time until the screen changes by itself: an animation, a counter of seconds or the end
     /// of a notice. `None` if it does not.
     pub(crate) fn next_tick(&self) -> Option<Duration> {
-        let moves = match &self.session {
-            Some(session) if session.spins() => Some(SPIN),
+        let until_change = match &self.session {
+            Some(session) if session.is_animated() => Some(ANIMATION_INTERVAL),
             Some(_) => None,
-            None if self.hub.followed_session.is_some() => Some(SPIN),
+            None if self.hub.followed_session.is_some() => Some(ANIMATION_INTERVAL),
             None => self.hub.until_age_change(self.now.time),
         };
-        let goes = self
+        let until_notice_ends = self
             .notice
             .as_ref()
             .map(|notice| notice.until.saturating_duration_since(self.now.instant));
-        moves.into_iter().chain(goes.map(|left| left.max(Duration::from_millis(10)))).min()
+        until_change
+            .into_iter()
+            .chain(until_notice_ends.map(|left| left.max(Duration::from_millis(10))))
+            .min()
     }
 
     /// Whether the session of this attachment is shown, or is about to be.
@@ -217,17 +230,17 @@ impl State {
 
     /// The ask in the session and the ask in the hub.
     pub(crate) fn asks(&mut self) -> impl Iterator<Item = &mut AskView> {
-        let of_session = self.session.as_mut().and_then(|session| session.open_ask.as_mut());
-        of_session.into_iter().chain(self.hub.panel_ask.as_mut())
+        let in_session = self.session.as_mut().and_then(|session| session.open_ask.as_mut());
+        in_session.into_iter().chain(self.hub.panel_ask.as_mut())
     }
 
     /// Handles input that is not an answer: keys answer asks only after a pause.
     pub(crate) fn delay_asks(&mut self) {
         let now = self.now.instant;
         self.asks().for_each(|view| view.delay(now));
-        let of_session = self.session.as_mut().map(|session| &mut session.after);
-        for after in of_session.into_iter().chain([&mut self.hub.after]) {
-            after.swallows(Key::Other, now);
+        let in_session = self.session.as_mut().map(|session| &mut session.after_ask);
+        for after_ask in in_session.into_iter().chain([&mut self.hub.after_ask]) {
+            after_ask.swallows(Key::Other, now);
         }
     }
 
@@ -239,7 +252,7 @@ impl State {
     /// Called after each frame: the visible asks can be answered a moment later.
     pub(crate) fn after_frame(&mut self, now: Instant) {
         if self.overlay.is_none() {
-            self.asks().for_each(|view| view.appear(now));
+            self.asks().for_each(|view| view.after_frame(now));
         }
     }
 
@@ -260,7 +273,7 @@ impl State {
 
     /// The refused prompts that were neither sent again nor cleared since.
     pub(crate) fn refused_prompts(&self) -> impl Iterator<Item = &RefusedPrompt> {
-        let drafts = |id| self.drafts.iter().filter(move |(of, _)| of == id);
+        let drafts = |id| self.drafts.iter().filter(move |(session_id, _)| session_id == id);
         self.refused.iter().filter(move |refused| {
             drafts(&refused.id).any(|(_, text)| text.contains(&refused.text))
         })

@@ -27,9 +27,9 @@ pub(crate) struct Transcript {
 }
 
 impl Transcript {
-    /// An empty transcript of the process `own`.
-    pub(crate) fn new(own: u32) -> Self {
-        Self { narrator: Narrator::new(own), ..Self::default() }
+    /// An empty transcript. `own_pid` is the id of this process.
+    pub(crate) fn new(own_pid: u32) -> Self {
+        Self { narrator: Narrator::new(own_pid), ..Self::default() }
     }
 
     pub(crate) fn entries(&self) -> &[Entry] {
@@ -38,18 +38,18 @@ impl Transcript {
 
     /// Removes all entries but the open items.
     pub(crate) fn clear(&mut self) {
-        let open: std::collections::HashSet<usize> = self.items.values().copied().collect();
-        let mut kept = HashMap::new();
+        let open_indices: std::collections::HashSet<usize> = self.items.values().copied().collect();
+        let mut new_indices = HashMap::new();
         let mut entries = Vec::new();
         for (at, entry) in std::mem::take(&mut self.entries).into_iter().enumerate() {
-            if open.contains(&at) {
-                kept.insert(at, entries.len());
+            if open_indices.contains(&at) {
+                new_indices.insert(at, entries.len());
                 entries.push(entry);
             }
         }
         self.items.retain(|_, at| {
-            kept.get(at).is_some_and(|now| {
-                *at = *now;
+            new_indices.get(at).is_some_and(|new| {
+                *at = *new;
                 true
             })
         });
@@ -60,8 +60,8 @@ impl Transcript {
     pub(crate) fn add(&mut self, event: &Event) {
         let narrations = self.narrator.narrate(event);
         match &event.body {
-            Body::Delta(delta) => self.delta(delta),
-            Body::Fact(fact) => self.fact(fact),
+            Body::Delta(delta) => self.add_delta(delta),
+            Body::Fact(fact) => self.add_fact(fact),
         }
         for narration in narrations {
             self.show_narration(event.seq, narration);
@@ -69,13 +69,13 @@ impl Transcript {
     }
 
     /// Adds a piece of an answer or of an output.
-    fn delta(&mut self, delta: &Delta) {
+    fn add_delta(&mut self, delta: &Delta) {
         match delta {
-            Delta::Text { item, text } => self.piece(*item, BlockKind::Text, text),
-            Delta::Thought { item, text } => self.piece(*item, BlockKind::Thought, text),
-            Delta::Output { item, text } => self.tool(*item, |tool| tool.output.push(text)),
+            Delta::Text { item, text } => self.append_piece(*item, BlockKind::Text, text),
+            Delta::Thought { item, text } => self.append_piece(*item, BlockKind::Thought, text),
+            Delta::Output { item, text } => self.change_tool(*item, |tool| tool.output.push(text)),
             Delta::ItemSoFar { item, kind: ItemKind::Output, so_far } => {
-                self.tool(*item, |tool| tool.output = so_far.clone());
+                self.change_tool(*item, |tool| tool.output = so_far.clone());
             }
             Delta::ItemSoFar { item, kind, so_far } => {
                 let kind =
@@ -87,34 +87,34 @@ impl Transcript {
     }
 
     /// Adds the parts of a fact that the narrator leaves to the view.
-    fn fact(&mut self, fact: &Fact) {
+    fn add_fact(&mut self, fact: &Fact) {
         match fact {
             fact if fact.started_turn().is_some() => self.cut = None,
-            Fact::Turn(TurnFact::AssistantMessage(message)) => self.message(message),
+            Fact::Turn(TurnFact::AssistantMessage(message)) => self.add_message(message),
             Fact::Tool(ToolFact::Started { call }) => {
-                self.tool(call.item(), |tool| tool.state = ToolState::Runs)
+                self.change_tool(call.item(), |tool| tool.state = ToolState::Runs)
             }
-            Fact::Tool(ToolFact::Finished(result)) => self.finished(result),
+            Fact::Tool(ToolFact::Finished(result)) => self.finish_call(result),
             _ => {}
         }
     }
 
     fn show_narration(&mut self, seq: u64, narration: Narration) {
         match narration {
-            Narration::Remark(remark) => self.note(seq, remark),
+            Narration::Remark(remark) => self.add_note(seq, remark),
             // The status line and the queue show it.
             Narration::State(_) => {}
-            // It may be in force again with nothing below it.
+            // The same hold may be in force again, with no entry in between.
             Narration::Hold(remark) => {
                 let last = self.entries.last().map(|entry| &entry.kind);
                 if !matches!(last, Some(Kind::Note(last)) if *last == remark) {
-                    self.note(seq, remark);
+                    self.add_note(seq, remark);
                 }
             }
             Narration::Prompt { text, by } => self.push(Key::Event(seq), Kind::Prompt { text, by }),
             // The input line may have the whole text.
             Narration::Returned { text, .. } => {
-                self.note(
+                self.add_note(
                     seq,
                     Remark::new(
                         Tone::Warning,
@@ -122,33 +122,33 @@ impl Transcript {
                     ),
                 );
             }
-            Narration::AskEnd(end) => self.ask_end(seq, &end),
+            Narration::AskEnd(end) => self.add_ask_end(seq, &end),
             Narration::TextCut(item, note) => self.insert_note_after(Key::Item(item), seq, note),
             Narration::Cut(note) => {
-                self.note(seq, note);
+                self.add_note(seq, note);
                 self.cut = Some(self.entries.len() - 1);
             }
-            Narration::TurnEnd(end) => self.turn_end(seq, end),
+            Narration::TurnEnd(end) => self.add_turn_end(seq, end),
         }
     }
 
     /// Adds the end of an ask to its call, or as a note if the call is older than the received
     /// events. The title of a call shows the subject of its Confirm.
-    fn ask_end(&mut self, seq: u64, end: &AskEnd) {
+    fn add_ask_end(&mut self, seq: u64, end: &AskEnd) {
         let AskEnd { ask, text, tone } = end;
         match ask.as_ref().filter(|ask| self.items.contains_key(&ask.call.item())) {
             Some(ask) => {
                 let subject = if ask.is_confirm { "⏸ " } else { &*ask.subject };
-                self.tool(ask.call.item(), |tool| {
+                self.change_tool(ask.call.item(), |tool| {
                     tool.asks.push(Remark::new(*tone, format!("{subject}→ {text}")))
                 });
             }
-            None => self.note(seq, Remark::new(*tone, format!("{}→ {text}", end.subject()))),
+            None => self.add_note(seq, Remark::new(*tone, format!("{}→ {text}", end.subject()))),
         }
     }
 
     /// Adds the end of a turn. The receipt replaces the note of the cut.
-    fn turn_end(&mut self, seq: u64, end: TurnEnd) {
+    fn add_turn_end(&mut self, seq: u64, end: TurnEnd) {
         self.close_items();
         let cut = self.cut.take().and_then(|at| self.entries.get_mut(at));
         match (end.cause, cut) {
@@ -156,14 +156,14 @@ impl Transcript {
                 entry.version += 1;
                 entry.kind = Kind::Note(note);
             }
-            (Some(note), None) => self.note(seq, note),
+            (Some(note), None) => self.add_note(seq, note),
             (None, _) => {}
         }
         self.push(Key::End(seq), Kind::Note(end.summary));
     }
 
     /// Appends a piece of text or thought.
-    fn piece(&mut self, item: ItemId, kind: BlockKind, piece: &str) {
+    fn append_piece(&mut self, item: ItemId, kind: BlockKind, piece: &str) {
         let piece = prose(piece);
         match self.items.get(&item).and_then(|at| self.entries.get_mut(*at)) {
             Some(entry) => {
@@ -193,7 +193,7 @@ impl Transcript {
     }
 
     /// Adds a finished answer: its texts, which replace those from deltas, and its calls.
-    fn message(&mut self, message: &AssistantMessage) {
+    fn add_message(&mut self, message: &AssistantMessage) {
         let before = self.entries.len();
         for part in message.parts() {
             match part {
@@ -214,31 +214,31 @@ impl Transcript {
         // note moves behind them.
         if let Some(at) = self.cut.filter(|_| self.entries.len() > before) {
             self.entries[at..].rotate_left(1);
-            self.items.values_mut().filter(|place| **place > at).for_each(|place| *place -= 1);
+            self.items.values_mut().filter(|index| **index > at).for_each(|index| *index -= 1);
             self.cut = Some(self.entries.len() - 1);
         }
     }
 
     /// Inserts a note right after the entry `key`.
     fn insert_note_after(&mut self, key: Key, seq: u64, note: Remark) {
-        self.note(seq, note);
+        self.add_note(seq, note);
         let last = self.entries.len() - 1;
         let Some(at) = self.entries.iter().rposition(|entry| entry.key == key).map(|at| at + 1)
         else {
             return;
         };
-        // The entries after it move by one, and so do their indices.
+        // The entries after the note move by one, and so do their indices.
         self.entries[at..].rotate_right(1);
         let moved = self
             .items
             .values_mut()
             .chain(&mut self.cut)
-            .filter(|place| (at..last).contains(&**place));
-        moved.for_each(|place| *place += 1);
+            .filter(|index| (at..last).contains(&**index));
+        moved.for_each(|index| *index += 1);
     }
 
-    fn finished(&mut self, result: &ToolResult) {
-        self.tool(result.call.item(), |tool| {
+    fn finish_call(&mut self, result: &ToolResult) {
+        self.change_tool(result.call.item(), |tool| {
             tool.output = result.output.clone();
             tool.state = ToolState::Ended { status: result.status, result: result.result.clone() };
         });
@@ -257,7 +257,7 @@ impl Transcript {
         }
     }
 
-    fn tool(&mut self, item: ItemId, change: impl FnOnce(&mut Tool)) {
+    fn change_tool(&mut self, item: ItemId, change: impl FnOnce(&mut Tool)) {
         let Some(entry) = self.items.get(&item).and_then(|at| self.entries.get_mut(*at)) else {
             return;
         };
@@ -267,7 +267,7 @@ impl Transcript {
         }
     }
 
-    fn note(&mut self, seq: u64, note: Remark) {
+    fn add_note(&mut self, seq: u64, note: Remark) {
         self.push(Key::Event(seq), Kind::Note(note));
     }
 

@@ -51,7 +51,7 @@ pub(crate) fn update(state: &mut State, message: Message, now: EventTime) -> Vec
             if let Some(session) = current(state, attachment) {
                 session.add(&events);
                 session.snapshot = snapshot;
-                return appear(state);
+                return show_first_ask(state);
             }
         }
         Message::Lost { attachment } => {
@@ -89,8 +89,8 @@ pub(crate) fn update(state: &mut State, message: Message, now: EventTime) -> Vec
             state.show_notice(Tone::Warning, why);
         }
         Message::AskEnded { ask, how } => {
-            if let Some(mut view) = state.hub.closed.take_if(|view| view.form.ask().id == ask) {
-                view.ended = Some(how);
+            if let Some(mut view) = state.hub.closed_ask.take_if(|view| view.form.ask().id == ask) {
+                view.how_closed = Some(how);
                 show_close_notice(state, &view);
             }
         }
@@ -115,16 +115,18 @@ fn attached(
 ) -> Vec<Command> {
     match (&mut state.session, &state.opening) {
         (Some(session), _) if session.attachment == attachment && session.id == id => {
-            (session.snapshot, session.lost, session.closed) = (snapshot, None, false);
+            session.snapshot = snapshot;
+            session.lost = None;
+            session.closed = false;
         }
         (_, Some(opening)) if opening.attachment == attachment => {
             let (pid, steps) = (state.process.pid, state.settings.show_intermediate_steps);
             let mut session = Session::new(snapshot, attachment, pid, steps, opening.fresh);
-            for (_, text) in state.drafts.extract_if(.., |(of, _)| *of == id) {
+            for (_, text) in state.drafts.extract_if(.., |(session_id, _)| *session_id == id) {
                 session.prepend_text(&text);
             }
             if state.hub.has_panel() {
-                session.after.begin(state.now.instant);
+                session.after_ask.begin(state.now.instant);
                 state.started_forms.keep(state.hub.close_panel());
             }
             state.session = Some(session);
@@ -132,7 +134,7 @@ fn attached(
         }
         _ => {}
     }
-    appear(state)
+    show_first_ask(state)
 }
 
 fn closed(state: &mut State, attachment: u64) -> Vec<Command> {
@@ -143,7 +145,7 @@ fn closed(state: &mut State, attachment: u64) -> Vec<Command> {
     session.closed = true;
     // The rest of a requested past will not arrive.
     session.pending = None;
-    appear(state)
+    show_first_ask(state)
 }
 
 fn daemon_changed(state: &mut State, running: bool) {
@@ -197,7 +199,7 @@ fn not_opened(state: &mut State, attachment: u64, why: String) -> Vec<Command> {
         // The shown session receives no more events.
         None => {
             if state.session.as_ref().is_some_and(|session| session.open_ask.is_some()) {
-                state.hub.after.begin(state.now.instant);
+                state.hub.after_ask.begin(state.now.instant);
             }
             state.show_notice(Tone::Fault, why);
             leave(state, false)
@@ -210,12 +212,12 @@ fn current(state: &mut State, attachment: u64) -> Option<&mut Session> {
     state.session.as_mut().filter(|session| session.attachment == attachment)
 }
 
-/// Shows the first open ask.
-fn appear(state: &mut State) -> Vec<Command> {
+/// Shows the first open ask, and alerts the user to a new one.
+fn show_first_ask(state: &mut State) -> Vec<Command> {
     let now = state.now.instant;
     let Some(session) = &mut state.session else { return vec![] };
     let before = session.open_ask.as_ref().map(|view| view.form.ask().id.clone());
-    let (appears, closed) = session.ask(&mut state.started_forms, now);
+    let (appears, closed) = session.show_first_ask(&mut state.started_forms, now);
     if let Some(closed) = closed {
         state.show_notice(Tone::Warning, closed);
     }
@@ -235,11 +237,11 @@ fn notify(state: &State, text: Option<String>) -> Vec<Command> {
 
 /// Applies a change in the list of sessions.
 fn apply_change(state: &mut State, news: SessionNews) -> Vec<Command> {
-    let asks =
+    let open_ask =
         |summary: Option<&SessionSummary>| summary.and_then(|summary| summary.waits_for.clone());
     let mut commands = match news {
         SessionNews::Session(summary) => {
-            let before = asks(state.hub.get(&summary.id)).map(|ask| ask.id);
+            let before = open_ask(state.hub.get(&summary.id)).map(|ask| ask.id);
             let asked = summary.waits_for.as_ref().filter(|ask| before.as_ref() != Some(&ask.id));
             let shown = state.session.as_ref().filter(|session| session.id == summary.id);
             let (is_shown, is_closed) =
@@ -251,7 +253,7 @@ fn apply_change(state: &mut State, news: SessionNews) -> Vec<Command> {
             let text = asked
                 .filter(|_| !is_shown)
                 .map(|_| format!("{} needs you", prose_line(&summary.name)));
-            let loud = text.clone();
+            let alert = text.clone();
             if summary.waits_for.is_none() {
                 state.started_forms.forget(&summary.id);
             }
@@ -261,12 +263,12 @@ fn apply_change(state: &mut State, news: SessionNews) -> Vec<Command> {
                 state.show_notice(Tone::Waits, format!("{text} ({key})"));
             }
             let mut commands = if reopened { session::show_reopened(state) } else { vec![] };
-            commands.extend(notify(state, loud));
+            commands.extend(notify(state, alert));
             commands
         }
         SessionNews::Deleted(id) => {
             state.hub.remove(&id);
-            state.drafts.retain(|(of, _)| *of != id);
+            state.drafts.retain(|(session_id, _)| *session_id != id);
             state.started_forms.forget(&id);
             vec![]
         }
@@ -275,14 +277,14 @@ fn apply_change(state: &mut State, news: SessionNews) -> Vec<Command> {
         // The summary reports only that the ask is closed, not how.
         show_close_notice(state, &view);
         commands.push(Command::ReadAskEnd { ask: view.form.ask().id.clone() });
-        state.hub.closed = Some(view);
+        state.hub.closed_ask = Some(view);
     }
     commands
 }
 
 /// Reports how an ask in the hub was closed.
 fn show_close_notice(state: &mut State, view: &AskView) {
-    if let Some(closed) = view.closed() {
+    if let Some(closed) = view.close_notice() {
         let name = state.name_of(&view.form.ask().id.session);
         state.show_notice(Tone::Warning, format!("{name}: {closed}"));
     }

@@ -20,15 +20,15 @@ use super::wrap::wrap;
 use crate::table::fit;
 use crate::tone::Tone;
 
-/// Rows that a notice may always take; on a large screen it may take a third of them.
-const NOTICE: usize = 4;
+/// The rows that a notice may always take. On a large screen it may take a third of the rows.
+const NOTICE_ROWS: usize = 4;
 
 /// Draws the whole screen.
 pub(crate) fn draw(frame: &mut Frame<'_>, state: &mut State) {
     let area = frame.area();
     state.asks().for_each(|view| view.readable = false);
     if area.width < 10 || area.height < 4 {
-        return too_small(frame.buffer_mut(), area);
+        return draw_too_small(frame.buffer_mut(), area);
     }
     let cursor = match state.session {
         Some(_) => session::draw(frame.buffer_mut(), area, state),
@@ -48,14 +48,15 @@ pub(crate) fn draw(frame: &mut Frame<'_>, state: &mut State) {
                 .map(|session| session.snapshot.settings.name.clone())
                 .unwrap_or_default();
             let name = holdpoint_tools::shown::prose_line(&name).into_owned();
-            let to = if quit { "" } else { ", back to the hub" };
-            let asks =
+            let destination = if quit { "" } else { ", back to the hub" };
+            let is_asking =
                 state.session.as_ref().is_some_and(|session| !session.snapshot.asks.is_empty());
-            let does = if asks { "is waiting for your answer" } else { "is still working" };
+            let activity =
+                if is_asking { "is waiting for your answer" } else { "is still working" };
             let lines = [
-                format!("{name} {does}."),
+                format!("{name} {activity}."),
                 String::new(),
-                format!("[D] Detach: it keeps running{to} (Enter)"),
+                format!("[D] Detach: it keeps running{destination} (Enter)"),
                 "[C] Close it: its work is interrupted".to_owned(),
                 "[Esc] Stay".to_owned(),
             ];
@@ -63,11 +64,15 @@ pub(crate) fn draw(frame: &mut Frame<'_>, state: &mut State) {
         }
         Some(Overlay::Delete { name, live, .. }) => {
             let name = holdpoint_tools::shown::prose_line(&name).into_owned();
-            let what = match live {
+            let question = match live {
                 true => format!("Close {name}? Its work is interrupted; it stays saved."),
                 false => format!("Delete {name} and its whole conversation?"),
             };
-            dialog(frame.buffer_mut(), area, &[what, String::new(), "[Y] Yes  [N] No".to_owned()]);
+            dialog(
+                frame.buffer_mut(),
+                area,
+                &[question, String::new(), "[Y] Yes  [N] No".to_owned()],
+            );
         }
         Some(Overlay::Stopped { .. }) => {
             let lines = [
@@ -82,7 +87,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, state: &mut State) {
 }
 
 /// Reports that the screen is too small, if the words fit.
-fn too_small(buffer: &mut Buffer, area: Rect) {
+fn draw_too_small(buffer: &mut Buffer, area: Rect) {
     let (width, height) = (usize::from(area.width), usize::from(area.height));
     let layouts: [&[&str]; 2] = [&["too small"], &["too", "small"]];
     let fits = |layout: &&&[&str]| {
@@ -132,11 +137,11 @@ fn hints(hints: &[(String, &str)], width: usize) -> Line<'static> {
 }
 
 /// The last lines of the screen: a notice or the key hints.
-fn foot(state: &State, hints_now: &[(String, &str)], area: Rect) -> Vec<Line<'static>> {
+fn foot(state: &State, key_hints: &[(String, &str)], area: Rect) -> Vec<Line<'static>> {
     let width = area.width;
     if let Some(prefix) = state.prefix {
         let mut spans = vec![Span::styled(format!("{prefix} "), Tone::Strong.style())];
-        let next =
+        let hint =
             |action, does| state.keymap.key_after_prefix(prefix, action).map(|key| (key, does));
         let hold = if is_held(state) { "play" } else { "pause" };
         let of_session =
@@ -144,7 +149,7 @@ fn foot(state: &State, hints_now: &[(String, &str)], area: Rect) -> Vec<Line<'st
         let of_all = [(Action::Inbox, "inbox"), (Action::New, "new"), (Action::Help, "help")];
         let of_session = of_session.into_iter().filter(|_| state.session.is_some());
         let mut all: Vec<_> =
-            of_session.chain(of_all).filter_map(|(action, does)| next(action, does)).collect();
+            of_session.chain(of_all).filter_map(|(action, does)| hint(action, does)).collect();
         all.push(("Esc".to_owned(), "cancel"));
         let used: usize = spans.iter().map(Span::width).sum();
         spans.extend(hints(&all, usize::from(width).saturating_sub(used)).spans);
@@ -158,18 +163,18 @@ fn foot(state: &State, hints_now: &[(String, &str)], area: Rect) -> Vec<Line<'st
             "",
             &mut lines,
         );
-        let most = usize::from(area.height / 3).max(NOTICE);
-        if lines.len() > most {
+        let max_rows = usize::from(area.height / 3).max(NOTICE_ROWS);
+        if lines.len() > max_rows {
             // The middle is cut, because the end of a message is often the hint.
             let cut = Line::styled("…", notice.tone.style());
-            lines.splice(most / 2..lines.len() - (most - 1) / 2, [cut]);
+            lines.splice(max_rows / 2..lines.len() - (max_rows - 1) / 2, [cut]);
         }
         return lines;
     }
     if !state.daemon {
         return vec![line("the daemon is gone; restarting it", Tone::Warning, width)];
     }
-    vec![hints(hints_now, usize::from(width))]
+    vec![hints(key_hints, usize::from(width))]
 }
 
 /// Whether the shown session is held, or will be at its next boundary.
@@ -195,11 +200,11 @@ fn dialog(buffer: &mut Buffer, area: Rect, texts: &[String]) {
 fn open_box(buffer: &mut Buffer, area: Rect, width: usize, lines: usize, title: &str) -> Rect {
     let width = u16::try_from(width).unwrap_or(area.width).min(area.width);
     let height = u16::try_from(lines + 2).unwrap_or(area.height).min(area.height);
-    let place = Rect { x: (area.width - width) / 2, y: (area.height - height) / 2, width, height };
-    Clear.render(place, buffer);
+    let outer = Rect { x: (area.width - width) / 2, y: (area.height - height) / 2, width, height };
+    Clear.render(outer, buffer);
     let block = Block::bordered().border_style(Tone::Accent.style()).title(title.to_owned());
-    let inner = block.inner(place);
-    block.render(place, buffer);
+    let inner = block.inner(outer);
+    block.render(outer, buffer);
     Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner }
 }
 

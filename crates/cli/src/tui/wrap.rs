@@ -4,27 +4,27 @@ use ratatui::text::{Line, Span};
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
-/// The expansion of a tab. A terminal's own would depend on its column.
+/// The expansion of a tab. The width of a terminal's own tab depends on the column.
 const TAB: &str = "    ";
 
 /// Wraps a line. All rows but the first begin with `indent`; spaces at the end of a row are
 /// dropped.
 pub(crate) fn wrap(line: &Line<'_>, width: usize, indent: &str, wrapped: &mut Vec<Line<'static>>) {
-    broken(line, width, indent, false, wrapped);
+    wrap_line(line, width, indent, false, wrapped);
 }
 
-/// Wraps a line without losing a space. A row that breaks at a space begins with it, so that it can
-/// be seen; a row that begins without one continues a word.
+/// Wraps a line without losing a space. Rows break before a space, so that it is visible at the
+/// beginning of the next row. A row that begins without a space continues a word.
 pub(crate) fn wrap_exact(
     line: &Line<'_>,
     width: usize,
     indent: &str,
     wrapped: &mut Vec<Line<'static>>,
 ) {
-    broken(line, width, indent, true, wrapped);
+    wrap_line(line, width, indent, true, wrapped);
 }
 
-fn broken(
+fn wrap_line(
     line: &Line<'_>,
     width: usize,
     indent: &str,
@@ -36,15 +36,15 @@ fn broken(
     row.line.alignment = line.alignment;
     // A narrow width has no room for an indent.
     let indent = if indent.width() <= width / 2 { indent } else { "" };
-    let hanging = indent.width();
-    let mut next = |row: &mut Row| {
+    let indent_cells = indent.width();
+    let mut end_row = |row: &mut Row| {
         let fresh = Row { line: Line::default().style(line.style), cells: 0 };
         let mut full = std::mem::replace(row, fresh);
         if !exact {
             full.trim();
         }
         wrapped.push(full.line);
-        if hanging > 0 {
+        if indent_cells > 0 {
             row.push(indent, Default::default());
         }
     };
@@ -53,18 +53,18 @@ fn broken(
         let mut put = |word: &str| {
             let cells = word.width();
             // In exact mode, a row ends early only before a space.
-            let moves = if exact { word.starts_with(' ') } else { !word.trim().is_empty() };
+            let may_move = if exact { word.starts_with(' ') } else { !word.trim().is_empty() };
             if row.cells + cells <= width {
                 row.push(word, span.style);
-            } else if cells <= width - hanging && moves {
-                next(&mut row);
+            } else if cells <= width - indent_cells && may_move {
+                end_row(&mut row);
                 row.push(word, span.style);
             } else if !exact && word.trim().is_empty() {
-                next(&mut row);
+                end_row(&mut row);
             } else {
                 for grapheme in word.graphemes(true) {
                     if row.cells + grapheme.width() > width {
-                        next(&mut row);
+                        end_row(&mut row);
                     }
                     row.push(grapheme, span.style);
                 }
@@ -82,8 +82,8 @@ fn broken(
 fn spaced_words(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
-        let word = rest.find(|character| character != ' ').unwrap_or(rest.len());
-        let end = rest[word..].find(' ').map_or(rest.len(), |length| word + length);
+        let start = rest.find(|character| character != ' ').unwrap_or(rest.len());
+        let end = rest[start..].find(' ').map_or(rest.len(), |length| start + length);
         let (first, after) = rest.split_at(end);
         rest = after;
         (!first.is_empty()).then_some(first)
@@ -93,22 +93,22 @@ fn spaced_words(text: &str) -> impl Iterator<Item = &str> {
 /// The words and spaces of a text. Opening and closing marks stay with their word.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let mut bounds = text.split_word_bound_indices().peekable();
-    let opens = |word: &str| {
+    let is_opening = |word: &str| {
         word.chars().all(|mark| matches!(mark, '(' | '[' | '{' | '<' | '"' | '“' | '„' | '‘'))
     };
-    let closes = |word: &str| {
+    let is_closing = |word: &str| {
         word.chars().all(|mark| matches!(mark, ',' | '.' | ';' | ':' | '!' | '?' | ')' | ']' | '…'))
     };
     std::iter::from_fn(move || {
         let (start, mut first) = bounds.next()?;
         let mut end = start + first.len();
-        while opens(first)
+        while is_opening(first)
             && let Some((at, word)) = bounds.next_if(|(_, word)| !word.trim().is_empty())
         {
             (first, end) = (word, at + word.len());
         }
         while !first.trim().is_empty()
-            && let Some((at, mark)) = bounds.next_if(|(_, word)| closes(word))
+            && let Some((at, mark)) = bounds.next_if(|(_, word)| is_closing(word))
         {
             end = at + mark.len();
         }
@@ -134,8 +134,8 @@ impl Row {
     /// Removes trailing spaces, which would show up only in a selection.
     fn trim(&mut self) {
         if let Some(last) = self.line.spans.last_mut() {
-            let kept = last.content.trim_end_matches(' ').len();
-            last.content.to_mut().truncate(kept);
+            let trimmed_len = last.content.trim_end_matches(' ').len();
+            last.content.to_mut().truncate(trimmed_len);
         }
     }
 }

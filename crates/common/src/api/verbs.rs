@@ -1,7 +1,7 @@
 //! The verbs of a session: every request that a client can make to it, with its reply.
 //!
-//! One type is the body of the HTTP request, the message to the session's actor and the input of
-//! its state machine.
+//! Each verb is one type, which is the body of the HTTP request, the message to the session's actor
+//! and the input of its state machine.
 
 use std::fmt;
 
@@ -41,10 +41,11 @@ pub trait Verb: Serialize + Clone + fmt::Debug + Send + Sync + 'static {
 
 /// The reply to a [`Verb`].
 pub trait VerbReply: Serialize + DeserializeOwned + fmt::Debug + Send + 'static {
-    /// Whether there is a value. The HTTP response has no body otherwise.
+    /// Whether the reply has a value. Without one, the HTTP response has no body.
     const HAS_BODY: bool = true;
 
-    /// Records whether the facts of the request are saved on disk, if the reply says so.
+    /// Sets the field `saved` of a reply that has one, which says whether the facts of the request
+    /// are saved on disk.
     fn set_saved(&mut self, _saved: bool) {}
 }
 

@@ -140,7 +140,7 @@ impl<'de, M: MapAccess<'de>> VariantAccess<'de> for Fields<M> {
 /// Declares an enum of kinds. The JSON name precedes each variant. The name of the enum is given
 /// twice, the second time as a string literal.
 macro_rules! kinds {
-    ($(#[$meta:meta])* pub enum $name:ident as $text:tt {
+    ($(#[$meta:meta])* pub enum $name:ident as $name_literal:tt {
         $(
             $(#[doc = $doc:literal])*
             $kind:literal => $variant:ident $({ $($fields:tt)* })? $(($($content:tt)*))?,
@@ -162,7 +162,7 @@ macro_rules! kinds {
             use $crate::event::kinds::{FromKind, Kind, deserialize_kind};
 
             #[derive(serde::Deserialize)]
-            #[serde(remote = $text, rename_all_fields = "camelCase")]
+            #[serde(remote = $name_literal, rename_all_fields = "camelCase")]
             enum Kinds {
                 $(
                     #[serde(rename = $kind)]

@@ -1,7 +1,8 @@
 //! The heap memory of an event: all text whose length is not bounded by this code.
 //!
-//! Lengths count, not capacities as in the crates that derive a size: the weight of a fact is part
-//! of the state of a session, so it must be the same when the fact is read from the log.
+//! This code counts the lengths of texts. Crates that derive a heap size count capacities, which do
+//! not suit here: the weight of a fact is part of the state of a session, so it must be the same
+//! when the fact is read from the log.
 
 use serde_json::Value;
 
@@ -92,47 +93,49 @@ fn turn_fact_bytes(fact: &TurnFact) -> usize {
 }
 
 fn message_bytes(message: &AssistantMessage) -> usize {
-    let block = |block: &Block| {
+    let block_bytes = |block: &Block| {
         size_of_val(block) + block.text.len() + optional_text_bytes(&block.signature)
     };
-    let call = |call: &ToolCall| {
-        let back = optional_text_bytes(&call.provider_id) + optional_text_bytes(&call.signature);
-        size_of_val(call) + call.name.len() + json_bytes(&call.input) + back
+    let call_bytes = |call: &ToolCall| {
+        let provider_data =
+            optional_text_bytes(&call.provider_id) + optional_text_bytes(&call.signature);
+        size_of_val(call) + call.name.len() + json_bytes(&call.input) + provider_data
     };
-    let blocks: usize = message.blocks.iter().map(block).sum();
-    blocks + message.calls.iter().map(call).sum::<usize>() + optional_text_bytes(&message.model)
+    let blocks: usize = message.blocks.iter().map(block_bytes).sum();
+    let calls: usize = message.calls.iter().map(call_bytes).sum();
+    blocks + calls + optional_text_bytes(&message.model)
 }
 
 fn result_bytes(result: &ToolResult) -> usize {
-    let mark =
+    let mark_bytes =
         |mark: &FileMark| size_of_val(mark) + mark.path.len() + optional_text_bytes(&mark.hash);
-    let marks: usize = result.read.iter().chain(&result.wrote).map(mark).sum();
+    let marks: usize = result.read.iter().chain(&result.wrote).map(mark_bytes).sum();
     output_bytes(&result.output) + result.result.len() + marks
 }
 
 fn ask_bytes(ask: &Ask) -> usize {
-    let option = |option: &QuestionOption| {
+    let option_bytes = |option: &QuestionOption| {
         size_of_val(option) + option.label.len() + option.description.len()
     };
-    let question = |question: &Question| {
-        let words = question.id.len() + question.header.len() + question.question.len();
-        size_of_val(question) + words + question.options.iter().map(option).sum::<usize>()
+    let question_bytes = |question: &Question| {
+        let texts = question.id.len() + question.header.len() + question.question.len();
+        size_of_val(question) + texts + question.options.iter().map(option_bytes).sum::<usize>()
     };
     optional_text_bytes(&ask.always)
         + ask.request.tool_name().len()
         + match &ask.request {
             AskRequest::Pause(pause) => pause.message.len() + optional_text_bytes(&pause.details),
-            AskRequest::Question(request) => request.questions.iter().map(question).sum(),
+            AskRequest::Question(request) => request.questions.iter().map(question_bytes).sum(),
         }
 }
 
 fn answer_bytes(answer: &Answer) -> usize {
-    let reply = |reply: &QuestionReply| {
+    let reply_bytes = |reply: &QuestionReply| {
         size_of_val(reply) + reply.id.len() + optional_text_bytes(&reply.answer)
     };
     match answer {
         Answer::Deny { reason } => optional_text_bytes(reason),
-        Answer::Reply { answers } => answers.iter().map(reply).sum(),
+        Answer::Reply { answers } => answers.iter().map(reply_bytes).sum(),
         Answer::Resume | Answer::Approve { .. } | Answer::Cancel => 0,
     }
 }
@@ -149,8 +152,8 @@ fn output_bytes(output: &HeadAndTail) -> usize {
     output.head.len() + output.tail.len()
 }
 
-fn optional_text_bytes(words: &Option<String>) -> usize {
-    words.as_ref().map_or(0, String::len)
+fn optional_text_bytes(text: &Option<String>) -> usize {
+    text.as_ref().map_or(0, String::len)
 }
 
 fn json_bytes(value: &Value) -> usize {

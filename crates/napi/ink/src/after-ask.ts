@@ -1,4 +1,4 @@
-// The time after an ask: keys that were meant for it are swallowed, and a line says how it was
+// The time after an ask: keys that were meant for the ask are swallowed, and a line says how it was
 // closed.
 
 import type { AskCloseCause, Event } from '../../index.mjs'
@@ -19,7 +19,7 @@ const CAUSES: Record<AskCloseCause, string> = {
   panicked: 'the session failed',
 }
 
-/** Follows the asks of the component that `inner` describes. `askId` is the current ask. */
+/** Follows the asks of the component that `inner` describes. `askId` names the current ask. */
 export function useAfterAsk(sessionId: string, askId: string | undefined, inner: RefObject<Inner>) {
   const [after] = useState(() => new AfterAsk())
   const [notice, setNotice] = useState<string | null>(null)
@@ -37,7 +37,7 @@ export function useAfterAsk(sessionId: string, askId: string | undefined, inner:
     }
   }, [inner, sessionId])
   useSessionEvents(sessionId, (event) => {
-    const line = closedByOther(event, inner.current)
+    const line = takeClosingNotice(event, inner.current)
     if (line !== null) setNotice(line)
   })
   return {
@@ -50,20 +50,23 @@ export function useAfterAsk(sessionId: string, askId: string | undefined, inner:
   }
 }
 
-/** Returns a line on how a shown ask was closed, or `null` if this user closed it. */
-function closedByOther({ turn, body }: Event, inner: Inner): string | null {
+/**
+ * If the event closes an ask, removes the ask from `inner`. Returns a line on how it was closed, or
+ * `null` if it was not shown or this user closed it.
+ */
+function takeClosingNotice({ turn, body }: Event, inner: Inner): string | null {
   const { forms, answered, interrupted } = inner
   if (body.type !== 'askAnswered' && body.type !== 'askClosed') return null
   const form = forms.get(body.ask)
   const isAnsweredHere = answered.delete(body.ask)
   forms.delete(body.ask)
   if (!form) return null
-  const words = form.isBegun ? '; your words were not sent' : ''
+  const unsent = form.isBegun ? '; your words were not sent' : ''
   if (body.type === 'askClosed') {
-    return turn != null && turn === interrupted ? null : `Ask closed: ${CAUSES[body.cause]}${words}`
+    return turn != null && turn === interrupted ? null : `Ask closed: ${CAUSES[body.cause]}${unsent}`
   }
   const { by } = body
-  if (by.type === 'setting') return `Answered by the setting asks = ${by.asks}${words}`
+  if (by.type === 'setting') return `Answered by the setting asks = ${by.asks}${unsent}`
   if (isAnsweredHere && by.pid === process.pid) return null
-  return `Answered ${shownLine(clientOrigin(by.name, by.pid ?? undefined))}${words}`
+  return `Answered ${shownLine(clientOrigin(by.name, by.pid ?? undefined))}${unsent}`
 }

@@ -26,37 +26,36 @@ export function useAnswering(sessionId: string, ask: Ask, isActive: boolean): An
   const [form] = useState(() => new AskForm(ask, performance.now()))
   const [error, setError] = useState<string | null>(null)
   const [, redraw] = useReducer((count: number) => count + 1, 0)
-  /** Number of the question that was rendered last. */
-  const rendered = useRef(form.questionNumber)
+  const renderedQuestionNumber = useRef(form.questionNumber)
   const { id: askId } = ask
   const { questionNumber } = form
   // The user also needs time to read the next question of the ask.
   useLayoutEffect(() => {
-    rendered.current = questionNumber
+    renderedQuestionNumber.current = questionNumber
     form.appear(performance.now())
     innerRef?.current.forms.set(askId, form)
   }, [form, innerRef, askId, isActive, questionNumber])
 
-  const answer = (given: Answer): Promise<unknown> => {
-    switch (given.type) {
+  const sendAnswer = (answer: Answer): Promise<unknown> => {
+    switch (answer.type) {
       case 'resume':
         return sessions.sessionPauseResume(sessionId, { askId })
       case 'approve':
-        return sessions.sessionPauseConfirm(sessionId, true, { askId, always: given.always ?? false })
+        return sessions.sessionPauseConfirm(sessionId, true, { askId, always: answer.always ?? false })
       case 'deny':
         return sessions.sessionPauseConfirm(sessionId, false, {
           askId,
-          ...(given.reason != null && { reason: given.reason }),
+          ...(answer.reason != null && { reason: answer.reason }),
         })
       case 'reply':
-        return sessions.sessionAnswerQuestion(sessionId, given.answers, { askId })
+        return sessions.sessionAnswerQuestion(sessionId, answer.answers, { askId })
       case 'cancel':
         return sessions.sessionAnswerQuestion(sessionId, null, { askId })
     }
   }
-  const send = (sent: Promise<unknown>, undo?: () => void) => {
+  const attempt = (request: Promise<unknown>, undo?: () => void) => {
     setError(null)
-    sent.catch((error: HoldpointError) => {
+    request.catch((error: HoldpointError) => {
       // The ask is no longer open, and the event that says so is on its way.
       if (error.code === 'alreadyAnswered' || error.code === 'askClosed' || error.code === 'closed') return
       undo?.()
@@ -65,15 +64,15 @@ export function useAnswering(sessionId: string, ask: Ask, isActive: boolean): An
   }
   useKeys((press) => {
     // A key never answers a question before it is rendered, however long the rendering takes.
-    if (rendered.current !== form.questionNumber) form.appear(performance.now())
-    const pressed = pressOn(form, press)
+    if (renderedQuestionNumber.current !== form.questionNumber) form.appear(performance.now())
+    const pressed = passKey(form, press)
     if (pressed.type === 'answer') {
       innerRef?.current.answered.add(askId)
-      send(answer(pressed.answer), () => {
+      attempt(sendAnswer(pressed.answer), () => {
         innerRef?.current.answered.delete(askId)
         form.reopen(performance.now())
       })
-    } else if (pressed.type === 'interrupt') send(interrupt())
+    } else if (pressed.type === 'interrupt') attempt(interrupt())
     redraw()
     return pressed.type !== 'nothing'
   }, isActive)
@@ -81,7 +80,7 @@ export function useAnswering(sessionId: string, ask: Ask, isActive: boolean): An
 }
 
 /** Passes a key to a form. A paste, or a character of several code points, is text. */
-function pressOn(form: AskForm, { name, text }: Press): Pressed {
+function passKey(form: AskForm, { name, text }: Press): Pressed {
   const at = performance.now()
   return text !== undefined && [...name].length > 1 ? form.paste(text, at) : form.press(name, at)
 }

@@ -14,7 +14,7 @@ const SILENCE_MS = 100
  */
 const SPLIT_GAP_MS = 5
 
-/** Finds control strings in the inputs that Ink emits, each of which is a part of such a string. */
+/** Finds control strings, which Ink emits in parts, each as an input of its own. */
 export class ControlStrings {
   /** Introducer of the string that has not ended yet. */
   #introducer: string | null = null
@@ -33,7 +33,8 @@ export class ControlStrings {
     this.#introducer = null
     if (introducer !== null) {
       if (input === `${ESC}\\`) return ''
-      // Ink takes an ESC at the end of a chunk for the key. Here it may be the first half of ST.
+      // Ink reads an ESC at the end of a chunk as the Esc key. Here the ESC may be the first half of
+      // ST, which ends the string.
       if (last.input === ESC && input.startsWith('\\')) return input.slice(1)
       if (input === ESC || (last.input !== ESC && !input.startsWith(ESC))) return this.#continue(introducer, input)
       // Any other sequence aborts the string, as it does in terminals.

@@ -21,10 +21,10 @@ export function edit(draft: Draft, press: Press): Draft {
   switch (press.name) {
     case 'left':
     case 'ctrl+b':
-      return moved(draft, before(text, cursor))
+      return moved(draft, positionBefore(text, cursor))
     case 'right':
     case 'ctrl+f':
-      return moved(draft, behind(text, cursor))
+      return moved(draft, positionAfter(text, cursor))
     case 'home':
     case 'ctrl+a':
       return moved(draft, lineStart(text, cursor))
@@ -32,10 +32,10 @@ export function edit(draft: Draft, press: Press): Draft {
     case 'ctrl+e':
       return moved(draft, lineEnd(text, cursor))
     case 'backspace':
-      return without(draft, before(text, cursor), cursor)
+      return without(draft, positionBefore(text, cursor), cursor)
     case 'delete':
     case 'ctrl+d':
-      return without(draft, cursor, behind(text, cursor))
+      return without(draft, cursor, positionAfter(text, cursor))
     case 'ctrl+w':
       return without(draft, cursor - (/\S*\s*$/.exec(text.slice(0, cursor))?.[0].length ?? 0), cursor)
     case 'ctrl+u':
@@ -63,12 +63,12 @@ function without(draft: Draft, from: number, to: number): Draft {
 }
 
 /** Returns the start of the character that ends at the cursor. */
-function before(text: string, cursor: number): number {
+function positionBefore(text: string, cursor: number): number {
   return cursor === 0 ? 0 : (new Intl.Segmenter().segment(text).containing(cursor - 1)?.index ?? 0)
 }
 
 /** Returns the end of the character that starts at the cursor. */
-function behind(text: string, cursor: number): number {
+function positionAfter(text: string, cursor: number): number {
   return cursor + (new Intl.Segmenter().segment(text).containing(cursor)?.segment.length ?? 0)
 }
 

@@ -7,24 +7,24 @@ import { useMemo } from 'react'
 import { draftOf, type Draft } from './draft.js'
 import type { Latest } from './latest.js'
 
-/** Makes prompts that were handed back the draft, unless the user is typing something else. */
+/** Fills the draft with prompts that were handed back, unless the user is typing something else. */
 export function useHandedBack(sessionId: string, draft: Latest<Draft>, setDraft: (draft: Draft) => void): void {
-  // Each session numbers its prompts.
-  const returned = useMemo(() => ({ sent: new Set<PromptId>(), draft: '' }), [sessionId])
+  // Ids of prompts are unique only within a session.
+  const prompts = useMemo(() => ({ sent: new Set<PromptId>(), restoredText: '' }), [sessionId])
   useSessionEvents(sessionId, ({ body }) => {
     switch (body.type) {
       case 'promptAccepted':
-        if (body.by.pid === process.pid) returned.sent.add(body.prompt)
+        if (body.by.pid === process.pid) prompts.sent.add(body.prompt)
         break
       case 'turnStarted':
       case 'promptDelivered':
-        returned.sent.delete(body.prompt)
+        prompts.sent.delete(body.prompt)
         break
       case 'promptReturned': {
         const { text } = draft.current
-        if (!returned.sent.delete(body.prompt) || (text !== '' && text !== returned.draft)) break
-        returned.draft = text === '' ? body.text : `${text}\n${body.text}`
-        setDraft(draftOf(returned.draft))
+        if (!prompts.sent.delete(body.prompt) || (text !== '' && text !== prompts.restoredText)) break
+        prompts.restoredText = text === '' ? body.text : `${text}\n${body.text}`
+        setDraft(draftOf(prompts.restoredText))
       }
     }
   })

@@ -1,4 +1,5 @@
-// The input of a session, which gives way to a line while the session works, and to its asks.
+// The input of a session. While the session works, a line replaces the input; while an ask is open,
+// the ask does.
 
 import { useRustSessionState, useSessions, useSessionSnapshot } from '../../react/index.mjs'
 import { Box, Text, useApp } from 'ink'
@@ -67,8 +68,8 @@ export function InputTransition(props: InputTransitionProps): ReactElement {
   const interrupt = useInterrupt(sessionId, inner)
 
   const isWorking = status === 'running' || status === 'interrupted'
-  const attempt = (what: Promise<unknown>, undo?: () => void) => {
-    what.catch((error: Error) => {
+  const attempt = (request: Promise<unknown>, undo?: () => void) => {
+    request.catch((error: Error) => {
       undo?.()
       setError(formatError(error))
     })
@@ -143,15 +144,15 @@ export function InputTransition(props: InputTransitionProps): ReactElement {
       {connection !== 'connected' && <Text color="yellow">{DISCONNECTED_TEXT[connection]}</Text>}
       {error !== null && <Text color="red">{error}</Text>}
       <Text dimColor>
-        {leaveHint.shown ? 'Ctrl+C again to leave' : hint(isPrefixActive.current, hold.state !== 'off')}
+        {leaveHint.shown ? 'Ctrl+C again to leave' : holdHint(isPrefixActive.current, hold.state !== 'off')}
       </Text>
     </Box>
   )
 }
 
-function hint(isPrefixActive: boolean, isHeld: boolean): string {
-  const does = isHeld ? 'play' : 'pause'
-  return isPrefixActive ? `ctrl+x … p ${does}, Esc back` : `ctrl+x p ${does}`
+function holdHint(isPrefixActive: boolean, isHeld: boolean): string {
+  const action = isHeld ? 'play' : 'pause'
+  return isPrefixActive ? `ctrl+x … p ${action}, Esc back` : `ctrl+x p ${action}`
 }
 
 /** Whether a turn or a run is open. */

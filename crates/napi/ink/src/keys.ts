@@ -1,4 +1,4 @@
-// Single key presses from Ink's inputs. Keys that Ink reads at once are separated, and a paste
+// Single key presses from Ink's inputs. Keys that Ink emits in one input are separated, and a paste
 // stays in one piece. Every input of the terminal is a press, because any of them shows that the
 // user is busy with something other than an ask.
 
@@ -20,7 +20,7 @@ export interface Press {
 /** Any other input: a key with Alt, a mouse event or a report of the terminal. */
 export const UNKNOWN: Press = { name: 'unknown' }
 
-/** Takes a key. Tells the outer component whether the key had an effect. */
+/** Handles a key. Returns whether the key had an effect, for the outer component. */
 export type PressHandler = (press: Press) => boolean | void
 
 const KEY_NAMES: readonly (readonly [keyof Key, string])[] = [
@@ -110,7 +110,7 @@ export function useKeys(take: PressHandler, isActive = true): void {
   const pasteTimer = useRef<ReturnType<typeof setTimeout> | null>(null)
   /** Sequence of the terminal that Ink has read last. */
   const sequence = useRef('')
-  const strings = useRef(new ControlStrings())
+  const controlStrings = useRef(new ControlStrings())
   const { stdout } = useStdout()
   const { internal_eventEmitter: inputs } = useStdin()
   // Each of several keys in one input must see the effects of the one before.
@@ -119,30 +119,30 @@ export function useKeys(take: PressHandler, isActive = true): void {
   })
   useLayoutEffect(() => {
     if (!innerRef || !isActive) return
-    const own: PressHandler = (press) => latest.current(press)
+    const handler: PressHandler = (press) => latest.current(press)
     const inner = innerRef.current
-    inner.press = own
+    inner.press = handler
     return () => {
-      if (inner.press === own) inner.press = null
+      if (inner.press === handler) inner.press = null
     }
   }, [innerRef, isActive])
 
-  const reads = isActive && innerRef === null
+  const readsTerminal = isActive && innerRef === null
   useEffect(() => {
-    if (!reads) return
+    if (!readsTerminal) return
     stdout.write(PASTE.on)
-    const read = (input: string) => {
+    const recordSequence = (input: string) => {
       sequence.current = input
     }
     if (inputs) keepReadable(inputs)
-    inputs?.prependListener('input', read)
+    inputs?.prependListener('input', recordSequence)
     return () => {
-      inputs?.off('input', read)
+      inputs?.off('input', recordSequence)
       if (pasteTimer.current) clearTimeout(pasteTimer.current)
       pasted.current = pasteTimer.current = null
       stdout.write(PASTE.off)
     }
-  }, [reads, stdout, inputs])
+  }, [readsTerminal, stdout, inputs])
   const restartPasteTimer = () => {
     if (pasteTimer.current) clearTimeout(pasteTimer.current)
     pasteTimer.current = setTimeout(() => {
@@ -154,15 +154,15 @@ export function useKeys(take: PressHandler, isActive = true): void {
   useInput(
     (input, key) => {
       const isPasting = pasted.current !== null && !pasteTimer.current
-      const rest = isPasting ? null : strings.current.take(sequence.current, performance.now())
+      const afterString = isPasting ? null : controlStrings.current.take(sequence.current, performance.now())
       if (pasted.current !== null && pasteTimer.current) {
-        if (rest !== null) pasted.current += rest
+        if (afterString !== null) pasted.current += afterString
         else if (input !== PASTE.begin && input !== PASTE.end && !key.ctrl) pasted.current += input
         restartPasteTimer()
         return
       }
-      if (rest !== null) {
-        for (const press of [UNKNOWN, ...pressesOfText(rest)]) latest.current(press)
+      if (afterString !== null) {
+        for (const press of [UNKNOWN, ...pressesOfText(afterString)]) latest.current(press)
         return
       }
       // The end sequence of a paste may get lost. Ctrl+C ends the paste then.
@@ -173,6 +173,6 @@ export function useKeys(take: PressHandler, isActive = true): void {
       } else if (pasted.current !== null) pasted.current += input
       else for (const press of pressesOfInput(input, key, sequence.current)) latest.current(press)
     },
-    { isActive: reads },
+    { isActive: readsTerminal },
   )
 }

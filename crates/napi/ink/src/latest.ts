@@ -8,7 +8,8 @@ export interface Latest<T> {
 }
 
 /**
- * Like `useState`, but keys read the new value at once, even if several arrive before a rendering.
+ * Like `useState`, but key handlers read the new value at once, even if several keys arrive before
+ * a rendering.
  */
 export function useLatest<T>(initial: T): [Latest<T>, (value: T) => void] {
   const [, setRendered] = useState(initial)

@@ -42,19 +42,19 @@ function Questions({ sessionId, ask, questions, isActive }: QuestionsProps): Rea
   const question = questions[number - 1]
   if (!question) return <></>
   const { options = [] } = question
-  const others = othersOf(number, questions.length)
+  const moveHint = moveHintOf(number, questions.length)
   const isSkipped = reply?.answer === null
   const isOption = options.some(({ label }) => label === reply?.answer)
-  const esc = entry === 'ownWords' ? 'go back' : text === '' ? 'interrupt' : 'clear'
+  const escAction = entry === 'ownWords' ? 'go back' : text === '' ? 'interrupt' : 'clear'
   return (
     <Box flexDirection="column">
       <Text color="yellow">
         {`⏸ ${shownLine(question.header)}: ${shown(question.question)}`}
         {questions.length > 1 && ` (${number} of ${questions.length}${isSkipped ? ', skipped' : ''})`}
       </Text>
-      {options.map(({ label, description }, at) => (
-        <Text key={at}>
-          <Text color="cyan">{`  ${at + 1}. `}</Text>
+      {options.map(({ label, description }, index) => (
+        <Text key={index}>
+          <Text color="cyan">{`  ${index + 1}. `}</Text>
           {shownLine(label)}
           {description && <Text dimColor>{` - ${shownLine(description)}`}</Text>}
           {label === reply?.answer && <Text color="green"> ✓</Text>}
@@ -67,12 +67,12 @@ function Questions({ sessionId, ask, questions, isActive }: QuestionsProps): Rea
       {entry === 'choice' ? (
         <Text bold>
           {`[1-${Math.min(options.length, 9)}] Choose [W] Your own words [S] Skip `}
-          {`(${others}Esc to interrupt)`}
+          {`(${moveHint}Esc to interrupt)`}
         </Text>
       ) : (
         <>
           <DraftText draft={form} />
-          <Text dimColor>{`Your words, then Enter (Ctrl+D: Skip, ${others}Esc to ${esc})`}</Text>
+          <Text dimColor>{`Your words, then Enter (Ctrl+D: Skip, ${moveHint}Esc to ${escAction})`}</Text>
         </>
       )}
     </Box>
@@ -80,7 +80,7 @@ function Questions({ sessionId, ask, questions, isActive }: QuestionsProps): Rea
 }
 
 /** Hint for the keys that move between the questions of an ask. */
-function othersOf(number: number, count: number): string {
+function moveHintOf(number: number, count: number): string {
   if (count === 1) return ''
   if (number === count) return 'Shift+Tab: back, '
   return number === 1 ? 'Tab: next, ' : 'Tab: next, Shift+Tab: back, '

@@ -1,4 +1,4 @@
-// A workaround for keys that Ink can't read. Its parser throws for a key with Ctrl that it has no
+// A workaround for keys that Ink can't read: Ink's parser throws for a key with Ctrl that it has no
 // name for, such as Ctrl+F1.
 
 import type { EventEmitter } from 'node:events'
@@ -9,12 +9,13 @@ const KEY = /^\u001b+(O|N|\[\[?)(?:(\d+)(?:;(\d+))?([~^$])|(?:1;)?(\d+)?([a-zA-Z
 /** Keys that Ink has a name for, without their modifiers. */
 const NAMED = /^(?:O[A-FHP-Sa-e]|\[[A-FHZa-e]|\[\[[A-E]|\[\[[56]~|\[(?:[1-8]|1[1-57-9]|2[0134])~|\[[235678][$^])$/
 
-const CTRL = 4
+/** The bit of Ctrl in a key's modifiers. The terminal sends the modifiers plus 1. */
+const CTRL_BIT = 4
 
 /** Returns the input, without its modifiers if Ink can't read it. */
 export function readable(input: string): string {
-  const [, introducer = '', number = '', modifiers, end = '', ofLetter, letter = ''] = KEY.exec(input) ?? []
-  const isCtrl = ((Number(modifiers ?? ofLetter ?? 1) - 1) & CTRL) !== 0
+  const [, introducer = '', number = '', modifiers, end = '', letterModifiers, letter = ''] = KEY.exec(input) ?? []
+  const isCtrl = ((Number(modifiers ?? letterModifiers ?? 1) - 1) & CTRL_BIT) !== 0
   const key = `${introducer}${number}${end}${letter}`
   return isCtrl && !NAMED.test(key) ? `\u001b${key}` : input
 }

@@ -10,8 +10,8 @@ import { shownLine } from './shown.js'
 /** The frames of the spinner, and the milliseconds of each. */
 const SPINNER_FRAMES = ['◐', '◓', '◑', '◒'] as const
 const FRAME_MS = 125
-/** Minimum columns for a session's name when there is little room. */
-const MIN_NAME_COLUMNS = 12
+/** Maximum columns of a shortened session name. */
+const SHORT_NAME_COLUMNS = 12
 
 /** The props of `StatusBar`. */
 export interface StatusBarProps {
@@ -53,7 +53,7 @@ export function StatusBar({ sessionId, width }: StatusBarProps): ReactElement | 
 function segmentsOf(snapshot: Snapshot, now: number, room: number): string {
   const { settings, run, tasks = [], filesModified } = snapshot
   const name = shownLine(settings.name)
-  const short = shorten(name, MIN_NAME_COLUMNS)
+  const shortName = shorten(name, SHORT_NAME_COLUMNS)
   const time = timeOf(run?.progress ?? snapshot, now)
   const number = run && run.progress.iteration > 0 ? `#${run.progress.iteration}` : ''
   const iteration = number && `Iteration ${number}`
@@ -62,11 +62,11 @@ function segmentsOf(snapshot: Snapshot, now: number, room: number): string {
   const candidates = [
     ['holdpoint', name, time, iteration, counts, files && `${files} modified`],
     [name, time, iteration, counts, files && `${files} modified`],
-    [short, time, iteration, counts, files],
-    [short, time, number, counts],
-    [short, time, number],
-    [short, time],
-    [short],
+    [shortName, time, iteration, counts, files],
+    [shortName, time, number, counts],
+    [shortName, time, number],
+    [shortName, time],
+    [shortName],
   ]
   const texts = candidates.map((segments) => segments.filter((segment) => segment !== '').join(' | '))
   return texts.find((text) => columnsOf(text) <= room) ?? ''
@@ -143,12 +143,12 @@ const NARROW = /^[ -~✓●○…]$/
 
 function shorten(text: string, room: number): string {
   if (columnsOf(text) <= room) return text
-  let kept = ''
+  let start = ''
   for (const { segment } of new Intl.Segmenter().segment(text)) {
-    if (columnsOf(kept + segment) >= room) break
-    kept += segment
+    if (columnsOf(start + segment) >= room) break
+    start += segment
   }
-  return `${kept}…`
+  return `${start}…`
 }
 
 /**
@@ -173,11 +173,11 @@ function useColumns(): number {
   const { stdout } = useStdout()
   const [columns, setColumns] = useState(stdout.columns)
   useEffect(() => {
-    const resized = () => setColumns(stdout.columns)
-    resized()
-    stdout.on('resize', resized)
+    const update = () => setColumns(stdout.columns)
+    update()
+    stdout.on('resize', update)
     return () => {
-      stdout.off('resize', resized)
+      stdout.off('resize', update)
     }
   }, [stdout])
   return columns || 80

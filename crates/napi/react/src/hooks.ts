@@ -45,8 +45,8 @@ export function useSessionEvents(sessionId: string, take: (event: Event) => void
     latest.current = take
   })
   useEffect(() => {
-    const undo = [store.follow((event) => latest.current(event)), store.subscribe(() => {})]
-    return () => undo.forEach((each) => each())
+    const unsubscribes = [store.follow((event) => latest.current(event)), store.subscribe(() => {})]
+    return () => unsubscribes.forEach((unsubscribe) => unsubscribe())
   }, [store])
 }
 

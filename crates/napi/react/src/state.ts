@@ -45,8 +45,8 @@ export interface SessionState {
    */
   readonly connection: Connection
   /**
-   * Number that rises with every change: that of the event behind this state, or a greater one if
-   * that was used before.
+   * Number that rises with every change: the event number of the snapshot behind this state, or a
+   * greater one if that was used before.
    */
   readonly version: number
 }

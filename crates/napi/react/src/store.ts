@@ -1,5 +1,5 @@
-// The shared state of one session. It attaches while components use it, and reads the session again
-// when an event has changed it.
+// The shared state of one session. A store attaches to its session while components use the store,
+// and reads the session's snapshot again after an event that may have changed it.
 
 import type { Event, HoldpointError, Sessions, Snapshot, StreamEnd } from 'holdpoint'
 
@@ -18,15 +18,15 @@ const RETRY_INTERVAL_MS = 1_000
 const RECONNECTABLE = new Set(['unreachable', 'disconnected', 'stopped'])
 
 /** One attachment, from its start to its end. */
-interface Link {
-  /** Number of the attachment. */
-  attached: Promise<number>
+interface Attachment {
+  /** Number of the attachment, once it is attached. */
+  number: Promise<number>
   /** Whether events arrive, so that the last snapshot is valid until an event changes it. */
-  live: boolean
-  /** Whether an event has closed the session. */
-  closed: boolean
+  isReceiving: boolean
+  /** Whether the last event that changed the state closed the session. */
+  isSessionClosed: boolean
   /** Number of the last event, once the session has ended. */
-  last: number | null
+  lastSeq: number | null
 }
 
 /** The state of a session, as this process knows it. */
@@ -36,7 +36,7 @@ export class SessionStore {
   #id: string
   readonly #listeners = new Set<() => void>()
   readonly #followers = new Set<(event: Event) => void>()
-  #link: Link | null = null
+  #attachment: Attachment | null = null
   /** Whether the last snapshot may be outdated. */
   #isStale = true
   #isNotifying = false
@@ -48,7 +48,7 @@ export class SessionStore {
   #connection: Connection = 'connected'
   #isClosed = false
   /** Timer of the next attempt to attach. */
-  #retry: ReturnType<typeof setTimeout> | undefined
+  #retryTimer: ReturnType<typeof setTimeout> | undefined
 
   constructor(sessions: Sessions, id: string) {
     this.#sessions = sessions
@@ -61,11 +61,11 @@ export class SessionStore {
    */
   readonly subscribe = (listener: () => void): (() => void) => {
     // A listener that subscribes twice must be called until it has unsubscribed twice.
-    const own = () => listener()
-    this.#listeners.add(own)
-    if (!this.#link || this.#isReopened()) this.#link = this.#attach()
+    const subscription = () => listener()
+    this.#listeners.add(subscription)
+    if (!this.#attachment || this.#isReopened()) this.#attachment = this.#attach()
     return () => {
-      this.#listeners.delete(own)
+      this.#listeners.delete(subscription)
       // React may unsubscribe only to subscribe again at once.
       queueMicrotask(() => {
         if (this.#listeners.size === 0) this.#detach()
@@ -75,10 +75,10 @@ export class SessionStore {
 
   /** Calls `follower` with every event while the store is attached. */
   readonly follow = (follower: (event: Event) => void): (() => void) => {
-    const own = (event: Event) => follower(event)
-    this.#followers.add(own)
+    const subscription = (event: Event) => follower(event)
+    this.#followers.add(subscription)
     return () => {
-      this.#followers.delete(own)
+      this.#followers.delete(subscription)
     }
   }
 
@@ -102,12 +102,12 @@ export class SessionStore {
 
   #update() {
     if (this.#failure) throw this.#failure
-    if (this.#isReopened()) this.#link = this.#attach()
+    if (this.#isReopened()) this.#attachment = this.#attach()
     if (!this.#isStale) return
     this.#isStale = false
     // Without events, no signal says that the snapshot is outdated. React reads twice during a
     // rendering and expects the same value both times.
-    if (!this.#link?.live) queueMicrotask(() => (this.#isStale = true))
+    if (!this.#attachment?.isReceiving) queueMicrotask(() => (this.#isStale = true))
     const snapshot = this.#readSnapshot()
     if (snapshot && snapshot.seq !== this.#snapshot?.seq) this.#setSnapshot(snapshot)
   }
@@ -138,34 +138,34 @@ export class SessionStore {
 
   /** Whether the followed session has ended and was opened again since. */
   #isReopened(): boolean {
-    const last = this.#link?.last ?? null
-    return last !== null && (this.#readSnapshot()?.seq ?? 0) > last
+    const lastSeq = this.#attachment?.lastSeq ?? null
+    return lastSeq !== null && (this.#readSnapshot()?.seq ?? 0) > lastSeq
   }
 
   /** Attaches after the last known event, or without past events if there is none. */
-  #attach(): Link {
-    const ifCurrent = (action: () => void) => () => {
-      if (this.#link === link) action()
+  #attach(): Attachment {
+    const ifCurrent = (action: () => void) => {
+      if (this.#attachment === attachment) action()
     }
     const onEvent = (event: Event) => {
       const { type } = event.body
-      // Events without an effect on the state may follow the last one.
-      if (!STATELESS_EVENTS.has(type)) link.closed = type === 'sessionClosed'
+      // Events without an effect on the state may follow `sessionClosed`.
+      if (!STATELESS_EVENTS.has(type)) attachment.isSessionClosed = type === 'sessionClosed'
       ifCurrent(() => {
         this.#cursor = event.seq
         if (!STATELESS_EVENTS.has(type)) this.#markStale()
         for (const follower of [...this.#followers]) follower(event)
-      })()
+      })
     }
-    const onEnd = (end: StreamEnd) => ifCurrent(() => this.#streamEnded(end))()
+    const onEnd = (end: StreamEnd) => ifCurrent(() => this.#handleStreamEnd(end))
     this.#isStale = true
     const from = this.#cursor === null ? { limit: 0 } : { after: this.#cursor }
-    const link: Link = {
-      live: false,
-      closed: false,
-      last: null,
-      attached: this.#sessions.sessionAttach(this.#id, onEvent, { ...from, onEnd }).then(({ attachment, snapshot }) => {
-        link.live = true
+    const attachment: Attachment = {
+      isReceiving: false,
+      isSessionClosed: false,
+      lastSeq: null,
+      number: this.#sessions.sessionAttach(this.#id, onEvent, { ...from, onEnd }).then(({ attachment: number, snapshot }) => {
+        attachment.isReceiving = true
         ifCurrent(() => {
           this.#id = snapshot.settings.id
           this.#cursor ??= snapshot.seq
@@ -175,40 +175,40 @@ export class SessionStore {
           }
           this.#setConnection('connected')
           this.#markStale()
-        })()
-        return attachment
+        })
+        return number
       }),
     }
-    link.attached.catch((error: HoldpointError) =>
+    attachment.number.catch((error: HoldpointError) =>
       ifCurrent(() => {
-        if (RECONNECTABLE.has(error.code)) this.#daemonLost(error.code)
-        else if (error.code === 'closed' && this.#cursor !== null) this.#sessionClosed(this.#cursor)
+        if (RECONNECTABLE.has(error.code)) this.#handleDaemonLoss(error.code)
+        else if (error.code === 'closed' && this.#cursor !== null) this.#handleClose(this.#cursor)
         else this.#fail(error)
-      })(),
+      }),
     )
-    return link
+    return attachment
   }
 
   #detach() {
-    const link = this.#link
-    this.#link = null
+    const attachment = this.#attachment
+    this.#attachment = null
     this.#isStale = true
     this.#snapshot = null
     this.#cursor = null
     this.#isClosed = false
-    clearTimeout(this.#retry)
+    clearTimeout(this.#retryTimer)
     // The next listener tries again.
     this.#failure = null
     // An attachment that failed or has ended needs no detach.
-    link?.attached.then((attachment) => this.#sessions.sessionDetach(this.#id, attachment)).catch(() => {})
+    attachment?.number.then((number) => this.#sessions.sessionDetach(this.#id, number)).catch(() => {})
   }
 
-  #streamEnded({ reason, after }: StreamEnd) {
-    if (reason === 'closed' || this.#link?.closed) {
-      this.#sessionClosed(after)
+  #handleStreamEnd({ reason, after }: StreamEnd) {
+    if (reason === 'closed' || this.#attachment?.isSessionClosed) {
+      this.#handleClose(after)
     } else if (RECONNECTABLE.has(reason)) {
       this.#cursor = Math.max(this.#cursor ?? 0, after)
-      this.#daemonLost(reason)
+      this.#handleDaemonLoss(reason)
     } else if (reason !== 'detached') {
       const error = new Error(`the session ${this.#id} can't be followed any more: ${reason}, after event ${after}`)
       this.#fail(Object.assign(error, { code: reason }))
@@ -216,8 +216,8 @@ export class SessionStore {
   }
 
   /** Handles the close of the session. `after` is the number of its last event. */
-  #sessionClosed(after: number) {
-    if (this.#link) this.#link.last = after
+  #handleClose(after: number) {
+    if (this.#attachment) this.#attachment.lastSeq = after
     this.#isClosed = true
     const last = this.#readSnapshot() ?? this.#snapshot
     if (last) this.#setSnapshot(closedSnapshot(last))
@@ -229,25 +229,25 @@ export class SessionStore {
 
   /** Attaches again if the closed session was opened; otherwise checks again later. */
   #reattachIfReopened() {
-    if (!this.#isClosed || !this.#link) return
-    if (this.#isReopened()) this.#link = this.#attach()
+    if (!this.#isClosed || !this.#attachment) return
+    if (this.#isReopened()) this.#attachment = this.#attach()
     else this.#schedule(() => this.#reattachIfReopened())
   }
 
   /**
-   * Calls `action` after the interval, unless the store is detached by then. The timer does not keep
-   * Node alive.
+   * Calls `action` after the interval, unless the store is detached by then. The timer does not
+   * keep Node alive.
    */
   #schedule(action: () => void) {
-    clearTimeout(this.#retry)
-    this.#retry = setTimeout(action, RETRY_INTERVAL_MS)
-    this.#retry.unref()
+    clearTimeout(this.#retryTimer)
+    this.#retryTimer = setTimeout(action, RETRY_INTERVAL_MS)
+    this.#retryTimer.unref()
   }
 
   /** Handles the loss of the daemon: attaches again when it is back. */
-  #daemonLost(reason: string) {
+  #handleDaemonLoss(reason: string) {
     this.#setConnection(reason === 'stopped' || this.#connection === 'stopped' ? 'stopped' : 'lost')
-    this.#schedule(() => (this.#link = this.#attach()))
+    this.#schedule(() => (this.#attachment = this.#attach()))
   }
 
   #fail(error: Error) {

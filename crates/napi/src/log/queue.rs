@@ -20,7 +20,7 @@ pub(crate) type Wake = ThreadsafeFunction<(), (), (), Status, false, true>;
 /// The queue of records.
 pub(crate) struct Queue {
     wake: Wake,
-    waiting: Mutex<QueueState>,
+    state: Mutex<QueueState>,
 }
 
 #[derive(Default)]
@@ -28,7 +28,7 @@ struct QueueState {
     /// Records as JSON.
     records: VecDeque<String>,
     bytes: usize,
-    /// Number of dropped records since the newest waiting one.
+    /// Number of records that were dropped after the newest waiting one.
     dropped: u64,
     /// Whether JavaScript was woken, and has not emptied the queue since.
     woken: bool,
@@ -36,38 +36,40 @@ struct QueueState {
 
 impl Queue {
     pub(super) fn new(wake: Wake) -> Self {
-        Self { wake, waiting: Mutex::default() }
+        Self { wake, state: Mutex::default() }
     }
 
     /// Takes the next records as a JSON array, or returns `None` if the queue is empty. In that
     /// case the next record wakes JavaScript.
     pub(crate) fn take(&self) -> Option<String> {
-        self.waiting().take()
+        self.state().take()
     }
 
-    fn waiting(&self) -> MutexGuard<'_, QueueState> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, QueueState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds a record if there is room, and wakes JavaScript.
     pub(super) fn push(&self, record: String) {
-        let mut waiting = self.waiting();
-        if !waiting.push(record) || std::mem::replace(&mut waiting.woken, true) {
+        let mut state = self.state();
+        if !state.push(record) || std::mem::replace(&mut state.woken, true) {
             return;
         }
-        drop(waiting);
+        drop(state);
         // If the JavaScript thread has ended, the records stay in the queue.
         self.wake.call((), ThreadsafeFunctionCallMode::NonBlocking);
     }
 }
 
 impl QueueState {
+    /// Adds a record if there is room, and counts it as dropped otherwise. Returns whether it was
+    /// added.
     fn push(&mut self, record: String) -> bool {
         if self.bytes >= MAX_QUEUED_BYTES {
             self.dropped += 1;
             return false;
         }
-        self.push_dropped_record();
+        self.report_dropped();
         self.add(record);
         true
     }
@@ -82,7 +84,7 @@ impl QueueState {
         let mut text = String::new();
         while text.len() < BATCH_BYTES {
             if self.records.is_empty() {
-                self.push_dropped_record();
+                self.report_dropped();
             }
             let Some(record) = self.records.pop_front() else { break };
             self.bytes -= record.len();
@@ -97,7 +99,8 @@ impl QueueState {
         Some(text)
     }
 
-    fn push_dropped_record(&mut self) {
+    /// Adds a record with the number of dropped records, unless there are none.
+    fn report_dropped(&mut self) {
         if let Some(record) = record::dropped_record(std::mem::take(&mut self.dropped)) {
             self.add(record);
         }

@@ -23,11 +23,11 @@ struct Record<'a> {
 pub(super) fn dropped_record(count: u64) -> Option<String> {
     let fields = Map::from_iter([("count".to_owned(), Value::from(count))]);
     let message = "records were dropped".to_owned();
-    (count > 0).then(|| write(Level::WARN, module_path!(), message, None, fields)).flatten()
+    (count > 0).then(|| record_json(Level::WARN, module_path!(), message, None, fields)).flatten()
 }
 
-/// Serialises a record as JSON.
-pub(super) fn write(
+/// Returns a record as JSON.
+pub(super) fn record_json(
     level: Level,
     target: &str,
     message: String,

@@ -147,25 +147,26 @@ impl Sessions {
 }
 
 impl Sessions {
-    /// Returns a promise of the answer to this ask, or to the ask that is shown now.
+    /// Answers the given ask; without one, the ask of this session that this program was shown last.
+    /// Returns a promise of the result.
     fn answer<'env>(
         &self,
         env: &'env Env,
         id: String,
-        answer: Result<(Option<AskId>, Answer), Failure>,
+        request: Result<(Option<AskId>, Answer), Failure>,
     ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
-        let place = self.client();
-        let answer = match answer {
-            Ok((Some(ask), answer)) if place.known.get(&id).is_err() => {
+        let client = self.client();
+        let request = match request {
+            Ok((Some(ask), answer)) if client.known.get(&id).is_err() => {
                 let environment = Environment::or_current(None);
-                let work = async move { place.answer_saved(&id, ask, answer, environment).await };
+                let work = async move { client.answer_saved(&id, ask, answer, environment).await };
                 return self.client().promise_and_keep_alive(env, work);
             }
-            answer => answer,
+            request => request,
         };
-        let mut shown = place.known.shown();
+        let mut shown = client.known.shown();
         self.act_and_keep_alive(env, id, |session| async move {
-            let (ask, answer) = answer?;
+            let (ask, answer) = request?;
             let ask = ask
                 .or_else(|| shown.remove(session.id()))
                 .ok_or(SessionError::from(AnswerError::NothingShown))?;
@@ -179,12 +180,12 @@ impl NodeClient {
     /// accepts the answer.
     async fn answer_saved(
         self: Arc<Self>,
-        what: &str,
+        given: &str,
         ask: AskId,
         answer: Answer,
         environment: Environment,
     ) -> Result<(SessionHandle, Answered), Failure> {
-        let id = self.id(what).await?;
+        let id = self.id(given).await?;
         if ask.session != id {
             return Err(SessionError::from(AnswerError::Unknown { ask }).into());
         }

@@ -89,32 +89,33 @@ impl Sessions {
         let from =
             AttachFrom { limit: options.limit, ..AttachFrom::after(options.after.unwrap_or(0)) }
                 .with_room(MAX_WAITING_BYTES);
-        let place = self.client();
+        let client = self.client();
         let deliver = match options.keep_alive {
-            Some(true) => deliver_to_js(build_callback::<false>(&deliver, Arc::clone(&place))?),
-            _ => deliver_to_js(build_callback::<true>(&deliver, Arc::clone(&place))?),
+            Some(true) => deliver_to_js(build_callback::<false>(&deliver, Arc::clone(&client))?),
+            _ => deliver_to_js(build_callback::<true>(&deliver, Arc::clone(&client))?),
         };
         let session = self.session(id);
-        self.client().promise_then_keep_alive(env, async move {
+        self.client().promise_and_keep_alive_with(env, async move {
             let session = session.await?;
             let attachment = session.attach(from).await?;
             let snapshot = Arc::clone(attachment.snapshot());
             let stream = Stream::new(session.clone(), attachment, from, deliver);
             let (start, started) = oneshot::channel();
-            let number = place.known.attach(&session, |number| {
-                let (place, id) = (Arc::downgrade(&place), session.id().clone());
+            let number = client.known.attach(&session, |number| {
+                let client = Arc::downgrade(&client);
+                let id = session.id().clone();
                 stream.start(started, is_loop.unwrap_or(false), move || {
-                    if let Some(place) = place.upgrade() {
-                        place.known.detach(&id, Some(number));
+                    if let Some(client) = client.upgrade() {
+                        client.known.detach(&id, Some(number));
                     }
                 })
             });
             // An ask is shown when JavaScript has the snapshot, not before. The events follow the
             // snapshot.
-            let (id, first) =
-                (session.id().clone(), snapshot.asks.first().map(|ask| ask.id.clone()));
+            let id = session.id().clone();
+            let first_ask = snapshot.asks.first().map(|ask| ask.id.clone());
             let on_resolved = move || {
-                place.known.show(&id, first);
+                client.known.show(&id, first_ask);
                 drop(start);
             };
             Ok((session, AttachResult { attachment: number, snapshot }, on_resolved))
@@ -136,13 +137,12 @@ impl Sessions {
         attachment: Unknown<'_>,
     ) -> napi::Result<PromiseRaw<'env, ()>> {
         let known = &self.client().known;
-        let detach = |attachment| {
+        let remove = |attachment| {
             let id = known.find(&id)?;
             Ok::<_, Failure>(id.map(|id| known.detach(&id, attachment)).unwrap_or_default())
         };
-        let attached = read_argument::<Option<u32>>(env, "attachment", attachment).and_then(detach);
-        let detached =
-            attached.map(|attached| join_all(attached.into_iter().map(Attached::detach)));
+        let removed = read_argument::<Option<u32>>(env, "attachment", attachment).and_then(remove);
+        let detached = removed.map(|removed| join_all(removed.into_iter().map(Attached::detach)));
         promise_void(env, async move {
             detached?.await;
             Ok(())
@@ -154,15 +154,15 @@ impl Sessions {
 /// function is called.
 fn build_callback<const WEAK: bool>(
     deliver: &Function<'_, DeliveryArgs, Promise<()>>,
-    place: Arc<NodeClient>,
+    client: Arc<NodeClient>,
 ) -> napi::Result<Callback<WEAK>> {
-    let place = CatchDrop(place);
+    let client = CatchDrop(client);
     deliver.build_threadsafe_function::<Delivery>().weak::<WEAK>().build_callback(
         move |ThreadsafeCallContext { value, .. }| {
-            let crossing = catch_panic(|| match value {
+            let args = catch_panic(|| match value {
                 Delivery::Events(batch) => {
                     if let Some((session, ask)) = &batch.shown_ask {
-                        place.0.known.show(session, ask.clone());
+                        client.0.known.show(session, ask.clone());
                     }
                     Ok((Some(batch.text()), None))
                 }
@@ -170,7 +170,7 @@ fn build_callback<const WEAK: bool>(
             });
             // An error here would end the process. Without arguments, the function itself refuses
             // the delivery.
-            Ok(FnArgs::from(crossing.unwrap_or((None, None))))
+            Ok(FnArgs::from(args.unwrap_or((None, None))))
         },
     )
 }
@@ -181,9 +181,9 @@ fn deliver_to_js<const WEAK: bool>(callback: Callback<WEAK>) -> Deliver {
     Box::new(move |delivery| -> BoxFuture<'static, Result<(), DeliveryError>> {
         let callback = Arc::clone(&callback);
         async move {
-            let taken =
+            let promise =
                 callback.call_async_catch(delivery).await.map_err(|_| DeliveryError::Gone)?;
-            taken.await.map_err(|_| DeliveryError::Failed)
+            promise.await.map_err(|_| DeliveryError::Failed)
         }
         .boxed()
     })

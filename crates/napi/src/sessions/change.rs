@@ -20,11 +20,11 @@ impl Sessions {
         id: String,
         name: String,
     ) -> napi::Result<PromiseRaw<'env, ()>> {
-        let place = self.client();
+        let client = self.client();
         promise_void(env, async move {
-            let id = place.id(&id).await?;
-            place.sessions()?.0.rename(&id, name).await?;
-            if let Ok(session) = place.known.get(id.as_str()) {
+            let id = client.id(&id).await?;
+            client.sessions()?.0.rename(&id, name).await?;
+            if let Ok(session) = client.known.get(id.as_str()) {
                 refresh(&session).await;
             }
             Ok(())

@@ -1,5 +1,5 @@
-//! Keeps Node alive while a turn runs in its process, or while a callback follows a turn, until all
-//! events are delivered.
+//! Keeps Node alive while a turn runs in this process, or in a daemon's session to which a callback
+//! is attached, until all events are delivered.
 //!
 //! A callback alone does not keep Node alive: an idle session would keep it forever.
 
@@ -22,7 +22,7 @@ impl Sessions {
     pub(super) fn act_and_keep_alive<'env, T, Acting>(
         &self,
         env: &'env Env,
-        what: String,
+        given: String,
         act: impl FnOnce(SessionHandle) -> Acting + Send + 'static,
     ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>>
     where
@@ -31,7 +31,7 @@ impl Sessions {
     {
         let act =
             |session: SessionHandle| async move { Ok((session.clone(), act(session).await?)) };
-        self.client().promise_and_keep_alive(env, self.act(what, act))
+        self.client().promise_and_keep_alive(env, self.act(given, act))
     }
 }
 
@@ -47,12 +47,12 @@ impl NodeClient {
             let (session, value) = work.await?;
             Ok((session, value, || ()))
         };
-        self.promise_then_keep_alive(env, work)
+        self.promise_and_keep_alive_with(env, work)
     }
 
     /// Like `promise_and_keep_alive`, and calls `on_resolved` when JavaScript gets the result, not
     /// before.
-    pub(super) fn promise_then_keep_alive<'env, T: Serialize>(
+    pub(super) fn promise_and_keep_alive_with<'env, T: Serialize>(
         self: Arc<Self>,
         env: &'env Env,
         work: impl Future<Output = Result<(SessionHandle, T, impl FnOnce() + Send + 'static), Failure>>

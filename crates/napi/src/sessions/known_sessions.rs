@@ -25,7 +25,8 @@ struct KnownState {
 
 struct KnownSession {
     handle: SessionHandle,
-    /// Whether the session was closed here, and stays only until its attachments have got the end.
+    /// Whether the session was closed or deleted. Its entry stays only until its attachments have
+    /// got the end.
     closed: bool,
     /// Ask that was shown last, by an event or by reading the session.
     shown: Option<AskId>,
@@ -40,14 +41,14 @@ impl KnownSessions {
 
     /// Returns the known session with this id.
     pub(crate) fn get(&self, id: &str) -> Result<SessionHandle, Failure> {
-        let used = |id: SessionId| {
+        let open_handle = |id: SessionId| {
             self.lock()
                 .sessions
                 .get(&id)
-                .filter(|used| !used.closed)
-                .map(|used| used.handle.clone())
+                .filter(|known| !known.closed)
+                .map(|known| known.handle.clone())
         };
-        id.parse().ok().and_then(used).ok_or_else(|| {
+        id.parse().ok().and_then(open_handle).ok_or_else(|| {
             Failure::from(SessionError::UnknownSession { given: id.to_owned() }).hint(
                 "pass the id of a session that was opened, found or attached by this program, and not closed since",
             )
@@ -57,38 +58,39 @@ impl KnownSessions {
     /// Records that a session is used, and returns its handle. An open session keeps its first
     /// handle, which its attachments update.
     pub(super) fn insert(&self, handle: SessionHandle) -> SessionHandle {
-        let mut all = self.lock();
-        let used = all.entry(&handle);
-        if used.closed {
-            (used.handle, used.closed) = (handle, false);
+        let mut state = self.lock();
+        let known = state.entry(&handle);
+        if known.closed {
+            (known.handle, known.closed) = (handle, false);
         }
-        used.handle.clone()
+        known.handle.clone()
     }
 
     /// Records that a session was closed or deleted. Its attachments can be detached until they
     /// have got the end.
     pub(super) fn forget(&self, id: &SessionId) {
-        let mut all = self.lock();
-        if let Some(used) = all.sessions.get_mut(id) {
-            (used.closed, used.shown) = (true, None);
-            all.remove_if_unused(id);
+        let mut state = self.lock();
+        if let Some(known) = state.sessions.get_mut(id) {
+            (known.closed, known.shown) = (true, None);
+            state.remove_if_unused(id);
         }
     }
 
     /// Records the ask that is shown now.
     pub(crate) fn show(&self, id: &SessionId, ask: Option<AskId>) {
-        if let Some(used) = self.lock().sessions.get_mut(id) {
-            used.shown = ask;
+        if let Some(known) = self.lock().sessions.get_mut(id) {
+            known.shown = ask;
         }
     }
 
     /// Returns the ask that was shown last of each session. It is read before the session is looked
     /// up: an answer must not go to an ask that is shown later.
     pub(super) fn shown(&self) -> HashMap<SessionId, AskId> {
-        let all = self.lock();
-        all.sessions
+        let state = self.lock();
+        state
+            .sessions
             .iter()
-            .filter_map(|(id, used)| Some((id.clone(), used.shown.clone()?)))
+            .filter_map(|(id, known)| Some((id.clone(), known.shown.clone()?)))
             .collect()
     }
 
@@ -98,24 +100,24 @@ impl KnownSessions {
         session: &SessionHandle,
         attached: impl FnOnce(u32) -> Attached,
     ) -> u32 {
-        let mut all = self.lock();
-        all.last_attachment += 1;
-        let number = all.last_attachment;
+        let mut state = self.lock();
+        state.last_attachment += 1;
+        let number = state.last_attachment;
         // The session may have been closed just now.
-        all.entry(session).attached.insert(number, attached(number));
+        state.entry(session).attached.insert(number, attached(number));
         number
     }
 
     /// Whether a session has attachments here.
     pub(super) fn is_attached(&self, id: &SessionId) -> bool {
-        self.lock().sessions.get(id).is_some_and(|used| !used.attached.is_empty())
+        self.lock().sessions.get(id).is_some_and(|known| !known.attached.is_empty())
     }
 
     /// Waits until all attachments to a session have got the event with this number.
     pub(super) async fn wait_delivered(&self, id: &SessionId, seq: u64) {
         let reached: Vec<_> = match self.lock().sessions.get(id) {
-            Some(used) => {
-                used.attached.values().map(|attached| attached.wait_delivered(seq)).collect()
+            Some(known) => {
+                known.attached.values().map(|attached| attached.wait_delivered(seq)).collect()
             }
             None => return,
         };
@@ -123,41 +125,42 @@ impl KnownSessions {
     }
 
     /// Finds a known session: by id, else by name, else by a prefix of its id.
-    pub(super) fn find(&self, what: &str) -> Result<Option<SessionId>, Failure> {
-        let all = self.lock();
-        let ids = |meant: &dyn Fn(&SessionId, &KnownSession) -> bool| {
-            all.sessions
+    pub(super) fn find(&self, given: &str) -> Result<Option<SessionId>, Failure> {
+        let state = self.lock();
+        let ids = |matches: &dyn Fn(&SessionId, &KnownSession) -> bool| {
+            state
+                .sessions
                 .iter()
-                .filter(|(id, used)| meant(id, used))
+                .filter(|(id, known)| matches(id, known))
                 .map(|(id, _)| id.clone())
                 .collect::<Vec<_>>()
         };
-        let is_named = |used: &KnownSession| used.handle.snapshot().settings.name == what;
-        let mut found = ids(&|id, _| id.as_str() == what);
+        let is_named = |known: &KnownSession| known.handle.snapshot().settings.name == given;
+        let mut found = ids(&|id, _| id.as_str() == given);
         if found.is_empty() {
-            found = ids(&|_, used| !used.closed && is_named(used));
+            found = ids(&|_, known| !known.closed && is_named(known));
         }
         if found.is_empty() {
-            found = ids(&|_, used| is_named(used));
+            found = ids(&|_, known| is_named(known));
         }
         if found.is_empty() {
-            found = ids(&|id, _| id.has_prefix(what));
+            found = ids(&|id, _| id.has_prefix(given));
         }
         match found.len() {
             0 | 1 => Ok(found.pop()),
-            _ => Err(SessionError::Ambiguous { given: what.to_owned(), ids: found }.into()),
+            _ => Err(SessionError::Ambiguous { given: given.to_owned(), ids: found }.into()),
         }
     }
 
     /// Removes and returns one or all attachments of a session.
     pub(crate) fn detach(&self, id: &SessionId, number: Option<u32>) -> Vec<Attached> {
-        let mut all = self.lock();
-        let Some(used) = all.sessions.get_mut(id) else { return Vec::new() };
+        let mut state = self.lock();
+        let Some(known) = state.sessions.get_mut(id) else { return Vec::new() };
         let detached = match number {
-            Some(number) => used.attached.remove(&number).into_iter().collect(),
-            None => used.attached.drain().map(|(_, attached)| attached).collect(),
+            Some(number) => known.attached.remove(&number).into_iter().collect(),
+            None => known.attached.drain().map(|(_, attached)| attached).collect(),
         };
-        all.remove_if_unused(id);
+        state.remove_if_unused(id);
         detached
     }
 }
@@ -165,18 +168,18 @@ impl KnownSessions {
 impl KnownState {
     /// Returns the entry of a session. A new entry is marked as closed.
     fn entry(&mut self, handle: &SessionHandle) -> &mut KnownSession {
-        let fresh = || KnownSession {
+        let new_entry = || KnownSession {
             handle: handle.clone(),
             closed: true,
             shown: None,
             attached: HashMap::new(),
         };
-        self.sessions.entry(handle.id().clone()).or_insert_with(fresh)
+        self.sessions.entry(handle.id().clone()).or_insert_with(new_entry)
     }
 
     /// Removes a closed session without attachments.
     fn remove_if_unused(&mut self, id: &SessionId) {
-        if self.sessions.get(id).is_some_and(|used| used.closed && used.attached.is_empty()) {
+        if self.sessions.get(id).is_some_and(|known| known.closed && known.attached.is_empty()) {
             self.sessions.remove(id);
         }
     }
@@ -188,24 +191,24 @@ pub(super) struct SessionWatcher(Mutex<Option<JoinHandle<()>>>);
 
 impl SessionWatcher {
     /// Starts the task, unless it runs.
-    pub(super) fn ensure_running(&self, sessions: &Sessions, place: &Arc<NodeClient>) {
+    pub(super) fn ensure_running(&self, sessions: &Sessions, client: &Arc<NodeClient>) {
         let mut watching = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if watching.as_ref().is_none_or(JoinHandle::is_finished) {
             // The task ends when the client is dropped.
-            let (sessions, place) = (sessions.clone(), Arc::downgrade(place));
+            let (sessions, client) = (sessions.clone(), Arc::downgrade(client));
             *watching = Some(tokio::spawn(async move {
                 let Ok(mut watch) = sessions.watch().await else { return };
                 while let Some(news) = watch.next().await {
-                    let Some(place) = place.upgrade() else { return };
+                    let Some(client) = client.upgrade() else { return };
                     match news {
                         SessionNews::Session(session) => {
-                            if let Ok(session) = place.known.get(session.id.as_str())
+                            if let Ok(session) = client.known.get(session.id.as_str())
                                 && let Err(error) = session.refresh().await
                             {
                                 tracing::debug!(%error, "a changed session could not be refreshed");
                             }
                         }
-                        SessionNews::Deleted(id) => place.known.forget(&id),
+                        SessionNews::Deleted(id) => client.known.forget(&id),
                     }
                 }
             }));

@@ -29,8 +29,8 @@ impl Sessions {
         &self,
         env: &'env Env,
     ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
-        let place = self.client();
-        promise(env, async move { Ok(place.sessions()?.0.list().await?) })
+        let client = self.client();
+        promise(env, async move { Ok(client.sessions()?.0.list().await?) })
     }
 
     /// Lists the open asks of all sessions, live and saved, the oldest first.
@@ -39,8 +39,8 @@ impl Sessions {
         &self,
         env: &'env Env,
     ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
-        let place = self.client();
-        promise(env, async move { Ok(place.sessions()?.0.inbox().await?) })
+        let client = self.client();
+        promise(env, async move { Ok(client.sessions()?.0.inbox().await?) })
     }
 
     /// Finds a session by its id, a unique prefix of it with at least 4 characters, or its name,
@@ -54,10 +54,10 @@ impl Sessions {
         env: &'env Env,
         what: String,
     ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
-        let place = self.client();
+        let client = self.client();
         let environment = Environment::or_current(None);
         promise(env, async move {
-            let session = place.find(&what, environment).await?;
+            let session = client.find(&what, environment).await?;
             refresh(&session).await;
             Ok(session.id().clone())
         })
@@ -82,23 +82,23 @@ impl Sessions {
         options: Unknown<'_>,
     ) -> napi::Result<PromiseRaw<'env, ()>> {
         let options = read_argument::<Option<CloseOptions>>(env, "options", options);
-        let place = self.client();
+        let client = self.client();
         promise_void(env, async move {
             let CloseOptions { unused_since } = options?.unwrap_or_default();
-            let what = id;
-            let id = place.id(&what).await?;
-            let sessions = place.sessions()?.0;
-            if id.has_prefix(&what)
-                && id.as_str() != what
-                && sessions.look(id.as_str()).await?.settings.name != what
+            let given = id;
+            let id = client.id(&given).await?;
+            let sessions = client.sessions()?.0;
+            if id.has_prefix(&given)
+                && id.as_str() != given
+                && sessions.look(id.as_str()).await?.settings.name != given
             {
-                return Err(SessionError::Inexact { given: what, session: id }.into());
+                return Err(SessionError::Inexact { given, session: id }.into());
             }
             match unused_since {
                 None => sessions.close(&id).await?,
                 Some(since) => sessions.close_unused(&id, since).await?,
             }
-            place.known.forget(&id);
+            client.known.forget(&id);
             Ok(())
         })
     }
@@ -113,13 +113,13 @@ impl Sessions {
         env: &'env Env,
         id: String,
     ) -> napi::Result<PromiseRaw<'env, ()>> {
-        let place = self.client();
+        let client = self.client();
         // Another client may have closed the session.
-        let known = place.known.find(&id);
+        let known = client.known.find(&id);
         promise_void(env, async move {
-            place.sessions()?.0.delete(&id).await?;
+            client.sessions()?.0.delete(&id).await?;
             if let Ok(Some(id)) = known {
-                place.known.forget(&id);
+                client.known.forget(&id);
             }
             Ok(())
         })

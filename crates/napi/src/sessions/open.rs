@@ -78,20 +78,20 @@ impl Sessions {
         env: &'env Env,
         options: Unknown<'_>,
     ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
-        let place = self.client();
+        let client = self.client();
         let mut options = read_argument::<Option<OpenOptions>>(env, "options", options)
             .map(Option::unwrap_or_default);
         let given = options.as_mut().ok().and_then(|options| options.env.take());
         let environment = Environment::or_current(given);
         promise(env, async move {
-            let (sessions, config) = place.sessions_with(environment)?;
-            let session = place.remember(sessions.open(open(&config, options?)?).await?);
+            let (sessions, config) = client.sessions_with(environment)?;
+            let session = client.remember(sessions.open(open_request(&config, options?)?).await?);
             Ok(session.id().clone())
         })
     }
 }
 
-fn open(config: &Config, options: OpenOptions) -> Result<OpenSession, Failure> {
+fn open_request(config: &Config, options: OpenOptions) -> Result<OpenSession, Failure> {
     let OpenOptions { cwd, name, model, policy, rules, asks, max_steps, max_turn_tokens, env: _ } =
         options;
     let cwd = match cwd {
@@ -101,13 +101,13 @@ fn open(config: &Config, options: OpenOptions) -> Result<OpenSession, Failure> {
             message: error.to_string(),
         })?,
     };
-    let mut open = OpenSession { name, model, ..OpenSession::in_folder(cwd).configured(config) };
-    open.policy = policy.unwrap_or(open.policy);
-    open.asks = asks.unwrap_or(open.asks);
-    open.max_steps = max_steps.unwrap_or(open.max_steps);
-    open.max_turn_tokens = max_turn_tokens.unwrap_or(open.max_turn_tokens);
-    add_rules(&mut open.rules, rules.unwrap_or_default())?;
-    Ok(open)
+    let mut request = OpenSession { name, model, ..OpenSession::in_folder(cwd).configured(config) };
+    request.policy = policy.unwrap_or(request.policy);
+    request.asks = asks.unwrap_or(request.asks);
+    request.max_steps = max_steps.unwrap_or(request.max_steps);
+    request.max_turn_tokens = max_turn_tokens.unwrap_or(request.max_turn_tokens);
+    add_rules(&mut request.rules, rules.unwrap_or_default())?;
+    Ok(request)
 }
 
 /// Adds the given rules to those of the configuration.

@@ -30,13 +30,13 @@ impl Sessions {
         env: &'env Env,
         id: String,
     ) -> napi::Result<Unknown<'env>> {
-        let pause = self.read_known(env, &id, |place, session| {
+        let pause = self.read_known(env, &id, |client, session| {
             let snapshot = session.snapshot();
             let first = snapshot.asks.first();
             let pause = first.and_then(Ask::pause);
             // A question that comes first is not shown by this function.
             if first.is_none() || pause.is_some() {
-                place.known.show(session.id(), pause.as_ref().map(|pause| pause.id.clone()));
+                client.known.show(session.id(), pause.as_ref().map(|pause| pause.id.clone()));
             }
             pause
         })?;
@@ -54,9 +54,9 @@ impl Sessions {
         env: &'env Env,
         id: String,
     ) -> napi::Result<Unknown<'env>> {
-        let snapshot = self.read_known(env, &id, |place, session| {
+        let snapshot = self.read_known(env, &id, |client, session| {
             let snapshot = session.snapshot();
-            place.known.show(session.id(), snapshot.asks.first().map(|ask| ask.id.clone()));
+            client.known.show(session.id(), snapshot.asks.first().map(|ask| ask.id.clone()));
             snapshot
         })?;
         parse_json(env, &run_sync(env, || to_json(&snapshot))?)

@@ -89,10 +89,10 @@ impl Sessions {
         run: Unknown<'_>,
     ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
         let run = read_argument::<Map<String, Value>>(env, "run", run);
-        let place = self.client();
+        let client = self.client();
         self.act_and_keep_alive(env, id, |session| async move {
             let mut run = run?;
-            let (_, config) = place.sessions()?;
+            let (_, config) = client.sessions()?;
             run.entry("holdAt").or_insert_with(|| json!(config.hold_at));
             Ok(session.start_run(read_value("run", Value::from(run))?).await?)
         })
@@ -106,12 +106,12 @@ impl Sessions {
         env: &'env Env,
         id: String,
     ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
-        let place = self.client();
+        let client = self.client();
         let session = self.session(id);
         promise(env, async move {
             let session = session.await?;
             let snapshot = session.settled().await?;
-            place.known.wait_delivered(session.id(), snapshot.seq).await;
+            client.known.wait_delivered(session.id(), snapshot.seq).await;
             Ok(snapshot)
         })
     }

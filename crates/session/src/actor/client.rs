@@ -149,22 +149,13 @@ impl SessionActor {
     /// The number after which the ring takes over, and the part of the log to read before it.
     fn past(&self, after: u64, limit: Option<usize>) -> (u64, Option<OlderFacts>) {
         let evicted = self.ring.evicted();
-        let Some(limit) = limit else {
-            return (
-                after,
-                (after < evicted).then_some((after.saturating_add(1)..evicted + 1, None)),
-            );
+        let older = |newest: Option<usize>| {
+            (after < evicted).then_some((after.saturating_add(1)..evicted + 1, newest))
         };
+        let Some(limit) = limit else { return (after, older(None)) };
         match self.ring.before_newest(limit) {
             Some(before) => (after.max(before), None),
-            None => {
-                let missing = limit - self.ring.facts_after(after);
-                (
-                    after,
-                    (after < evicted)
-                        .then_some((after.saturating_add(1)..evicted + 1, Some(missing))),
-                )
-            }
+            None => (after, older(Some(limit - self.ring.facts_after(after)))),
         }
     }
 
@@ -211,13 +202,13 @@ impl ClientQueue {
         self.events.next().await
     }
 
-    /// Moves queued events into `batch` and waits for the first: at most `most` events, and a
+    /// Moves queued events into `batch` and waits for the first: at most `max` events, and a
     /// bounded number of bytes. Adds no event when the stream has ended.
-    pub(crate) async fn next_batch(&mut self, batch: &mut Vec<Arc<Event>>, most: usize) {
-        self.events.next_batch(batch, most).await;
+    pub(crate) async fn next_batch(&mut self, batch: &mut Vec<Arc<Event>>, max: usize) {
+        self.events.next_batch(batch, max).await;
     }
 
-    /// Why the stream ended.
+    /// The reason why the stream ended.
     pub(crate) fn end(&self) -> ClientEnd {
         self.events.end()
     }

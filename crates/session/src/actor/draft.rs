@@ -59,11 +59,11 @@ impl SessionActor {
     ) {
         self.draft.saving = None;
         match saved {
-            Ok(()) => self.saves_again(ctx),
+            Ok(()) => self.notify_if_saved_again(ctx),
             Err(error) => {
-                let since = std::mem::replace(&mut self.draft.pieces, pieces);
-                since.iter().for_each(|piece| self.draft.add(piece));
-                self.not_saved(&error.to_string(), ctx);
+                let newer = std::mem::replace(&mut self.draft.pieces, pieces);
+                newer.iter().for_each(|piece| self.draft.add(piece));
+                self.notify_not_saved(&error.to_string(), ctx);
             }
         }
         self.save_draft_soon(ctx);

@@ -23,7 +23,7 @@ struct WaitingGate {
     gate: Gate,
     /// Whether the answer is decided and waits in the outbox.
     decided: bool,
-    runner: oneshot::Sender<GateAnswer>,
+    answer_to: oneshot::Sender<GateAnswer>,
 }
 
 impl SessionActor {
@@ -31,12 +31,12 @@ impl SessionActor {
         &mut self,
         turn: TurnId,
         gate: Gate,
-        runner: oneshot::Sender<GateAnswer>,
+        answer_to: oneshot::Sender<GateAnswer>,
         ctx: &mut Context<Self>,
     ) {
         let key = self.gates.next;
         self.gates.next += 1;
-        self.gates.waiting.push(WaitingGate { key, turn, gate, decided: false, runner });
+        self.gates.waiting.push(WaitingGate { key, turn, gate, decided: false, answer_to });
         self.try_gate(key, ctx);
     }
 
@@ -77,25 +77,25 @@ impl SessionActor {
             GateReply::Denied { reason } => Some(Action::Pass(key, GateAnswer::Denied(reason))),
             GateReply::Limit { reason } => Some(Action::Pass(key, GateAnswer::Limit(reason))),
         };
-        let moved = !decision.facts.is_empty();
+        let has_changed = !decision.facts.is_empty();
         self.apply_decision(decision.facts, decision.effects, action.into_iter().collect(), ctx);
-        if moved {
+        if has_changed {
             self.ask_gates_again(ctx);
         }
     }
 
-    /// Answers the runner at a gate. After a cut, it has its answer already.
+    /// Answers the runner at a gate. After a cut, the runner has its answer already.
     pub(super) fn answer_gate(&mut self, key: GateKey, answer: GateAnswer) {
         if let Some(at) = self.gates.waiting.iter().position(|gate| gate.key == key) {
             // The runner may be gone.
-            let _ = self.gates.waiting.swap_remove(at).runner.send(answer);
+            let _ = self.gates.waiting.swap_remove(at).answer_to.send(answer);
         }
     }
 
     /// Answers all waiting gates with [`GateAnswer::Cut`].
     pub(super) fn cut_gates(&mut self) {
         for gate in self.gates.waiting.drain(..) {
-            let _ = gate.runner.send(GateAnswer::Cut);
+            let _ = gate.answer_to.send(GateAnswer::Cut);
         }
     }
 }

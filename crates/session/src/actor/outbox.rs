@@ -17,10 +17,10 @@ use crate::lane::{GateAnswer, GateKey};
 use crate::store::StoreError;
 
 /// The delay before a failed save is retried.
-pub(super) const RETRY: Duration = Duration::from_secs(1);
+pub(super) const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// How long the actor's end waits for the last save.
-const LAST_SAVE: Duration = Duration::from_secs(10);
+const LAST_SAVE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The reason that clients see while too much is unsaved to begin new work.
 const REFUSES_WORK: &str = "too much unsaved data; new work is refused until it is written";
@@ -36,7 +36,7 @@ pub(crate) struct Outbox {
     saved: u64,
     /// Why saving fails or is late at present. Clients have been notified.
     failing: Option<Arc<str>>,
-    /// Whether the next save waits for [`RETRY`] after a failed one.
+    /// Whether the next save waits for [`RETRY_DELAY`] after a failed one.
     retrying: bool,
     /// Whether work was refused because too much is unsaved. Clients have been notified.
     full: bool,
@@ -108,7 +108,7 @@ impl Outbox {
     /// Whether a waiting parcel carries the end of this turn.
     pub(super) fn has_end_of(&self, turn: TurnId) -> bool {
         let mut actions = self.held.iter().flat_map(|held| &held.parcel.actions);
-        actions.any(|action| matches!(action, Action::TurnOver(over, ..) if *over == turn))
+        actions.any(|action| matches!(action, Action::TurnOver(ended, ..) if *ended == turn))
     }
 
     /// The unsaved facts with numbers in this range.
@@ -117,25 +117,25 @@ impl Outbox {
     }
 
     /// The size of the unsaved facts, in bytes.
-    pub(super) fn unsaved(&self) -> usize {
+    pub(super) fn unsaved_bytes(&self) -> usize {
         self.unsaved.iter().map(|fact| fact.weight()).sum()
     }
 
-    /// Whether more than `most` bytes are unsaved, not counting the largest fact: a single answer
-    /// may be larger than any bound.
-    fn is_behind(&self, most: usize) -> bool {
+    /// Whether more than `max_bytes` bytes are unsaved, not counting the largest fact: a single
+    /// answer may be larger than any bound.
+    fn is_behind(&self, max_bytes: usize) -> bool {
         let weights = || self.unsaved.iter().map(|fact| fact.weight());
-        weights().sum::<usize>() - weights().max().unwrap_or_default() > most
+        weights().sum::<usize>() - weights().max().unwrap_or_default() > max_bytes
     }
 
-    /// Whether more than `most` bytes of events wait for saves, not counting the largest parcel.
-    fn is_overfull(&self, most: usize) -> bool {
-        self.weight.saturating_sub(self.largest) > most
+    /// Whether more than `max_bytes` bytes of events wait for saves, not counting the largest parcel.
+    fn is_overfull(&self, max_bytes: usize) -> bool {
+        self.weight.saturating_sub(self.largest) > max_bytes
     }
 
     /// The size of the unsaved facts in bytes, if saving fails or is late at present.
-    pub(super) fn failing(&self) -> Option<usize> {
-        self.failing.is_some().then(|| self.unsaved())
+    pub(super) fn unsaved_while_failing(&self) -> Option<usize> {
+        self.failing.is_some().then(|| self.unsaved_bytes())
     }
 
     /// Whether everything is saved.
@@ -174,7 +174,7 @@ impl SessionActor {
             self.save(ctx);
         }
         if self.outbox.is_overfull(self.env.limits.buffered_bytes) {
-            self.not_saved("events arrive faster than they can be saved", ctx);
+            self.notify_not_saved("events arrive faster than they can be saved", ctx);
         }
         self.release_parcels(ctx);
     }
@@ -203,7 +203,7 @@ impl SessionActor {
             None => {
                 self.outbox.saving = true;
                 let late = ctx.run_later(SAVE_LATE, move |actor, ctx| {
-                    actor.not_saved(
+                    actor.notify_not_saved(
                         &format!("saving takes longer than {} s", SAVE_LATE.as_secs()),
                         ctx,
                     );
@@ -227,7 +227,7 @@ impl SessionActor {
                     self.outbox.unsaved.pop_front();
                 }
                 self.release_parcels(ctx);
-                self.saves_again(ctx);
+                self.notify_if_saved_again(ctx);
                 if self.outbox.full && self.check_unsaved_bound().is_ok() {
                     self.outbox.full = false;
                     self.ask_gates_again(ctx);
@@ -244,12 +244,12 @@ impl SessionActor {
                 self.save(ctx);
             }
             Err(error) => {
-                self.not_saved(&error.to_string(), ctx);
+                self.notify_not_saved(&error.to_string(), ctx);
                 if self.outbox.ending {
                     return ctx.stop();
                 }
                 self.outbox.retrying = true;
-                ctx.run_later(RETRY, |actor, ctx| {
+                ctx.run_later(RETRY_DELAY, |actor, ctx| {
                     actor.outbox.retrying = false;
                     actor.save(ctx);
                 });
@@ -257,9 +257,8 @@ impl SessionActor {
         }
     }
 
-    /// Handles a successful save. If saving had failed and everything is saved now, clients are
-    /// notified.
-    pub(super) fn saves_again(&mut self, ctx: &mut Context<Self>) {
+    /// Notifies clients if saving had failed and everything is saved now.
+    pub(super) fn notify_if_saved_again(&mut self, ctx: &mut Context<Self>) {
         if self.outbox.failing.is_some() && self.outbox.unsaved.is_empty() {
             self.outbox.failing = None;
             tracing::info!("saving works again");
@@ -269,8 +268,8 @@ impl SessionActor {
         }
     }
 
-    /// Handles a save that failed or is late. The session continues, and clients are notified.
-    pub(super) fn not_saved(&mut self, reason: &str, ctx: &mut Context<Self>) {
+    /// Notifies clients, once, that a save failed or is late. The session continues.
+    pub(super) fn notify_not_saved(&mut self, reason: &str, ctx: &mut Context<Self>) {
         if let Some(before) = self.outbox.failing.replace(reason.into()) {
             // Only the shown reason changes. Clients were notified when saving first failed.
             if *before != *reason {
@@ -290,8 +289,12 @@ impl SessionActor {
     /// Checks that new work may be accepted or begun. Unsaved facts stay in memory, so there is a
     /// bound.
     pub(super) fn check_unsaved_bound(&self) -> Result<(), Refused> {
-        let (unsaved, most) = (self.outbox.unsaved(), self.env.limits.buffered_bytes);
-        if unsaved > most { Err(Refused::NotSaving { unsaved }) } else { Ok(()) }
+        let unsaved = self.outbox.unsaved_bytes();
+        if unsaved > self.env.limits.buffered_bytes {
+            Err(Refused::NotSaving { unsaved })
+        } else {
+            Ok(())
+        }
     }
 
     /// Refuses new work while too much is unsaved and saving fails or falls behind.
@@ -310,18 +313,18 @@ impl SessionActor {
         if self.outbox.failing.is_some() {
             self.publish_delta(Delta::NotSaved { reason: REFUSES_WORK.to_owned() }, ctx);
         } else if self.outbox.is_behind(self.env.limits.buffered_bytes) {
-            self.not_saved(REFUSES_WORK, ctx);
+            self.notify_not_saved(REFUSES_WORK, ctx);
         }
         // Otherwise a single large fact is being saved, which is normal.
     }
 
-    /// Ends the actor after its last save, or after [`LAST_SAVE`].
+    /// Ends the actor after its last save, or after [`LAST_SAVE_TIMEOUT`].
     fn stop(&mut self, ctx: &mut Context<Self>) {
         if self.outbox.is_saved() {
             return ctx.stop();
         }
         self.outbox.ending = true;
-        ctx.run_later(LAST_SAVE, |_, ctx| ctx.stop());
+        ctx.run_later(LAST_SAVE_TIMEOUT, |_, ctx| ctx.stop());
     }
 
     fn release_parcel(&mut self, mut parcel: Parcel, saved: bool, ctx: &mut Context<Self>) {
@@ -352,7 +355,7 @@ impl SessionActor {
                 // Done above.
                 Action::Wake(..) => {}
                 Action::ReplyTasks(key, reply) => self.reply_tasks(key, reply),
-                Action::Pass(gate, passage) => self.answer_gate(gate, passage),
+                Action::Pass(key, answer) => self.answer_gate(key, answer),
                 Action::TurnOver(turn, outcome, receipt) => self.turn_over(turn, outcome, receipt),
                 Action::Reply(reply) => reply(saved && self.env.not_saved.is_none()),
                 Action::Stop => self.stop(ctx),

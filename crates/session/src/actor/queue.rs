@@ -19,8 +19,8 @@ pub(crate) const MAX_BATCH_BYTES: usize = 64 * 1024;
 /// then the stream ends.
 pub(super) struct Sender {
     shared: Arc<Shared>,
-    most_events: usize,
-    most_bytes: usize,
+    max_events: usize,
+    max_bytes: usize,
 }
 
 /// The client's end of a queue.
@@ -45,11 +45,11 @@ struct Queue {
 pub(super) fn queue(last_taken: u64, room: Option<usize>, limits: &Limits) -> (Sender, Receiver) {
     let queue = Queue { waiting: VecDeque::new(), bytes: 0, last_taken, end: None };
     let shared = Arc::new(Shared { queue: Mutex::new(queue), news: Notify::new() });
-    let (most_events, most_bytes) = match room {
+    let (max_events, max_bytes) = match room {
         Some(bytes) => (usize::MAX, bytes),
         None => (limits.buffered_events.max(1), limits.buffered_bytes),
     };
-    (Sender { shared: Arc::clone(&shared), most_events, most_bytes }, Receiver(shared))
+    (Sender { shared: Arc::clone(&shared), max_events, max_bytes }, Receiver(shared))
 }
 
 impl Shared {
@@ -94,8 +94,7 @@ impl Sender {
             // The client is gone, and its detach is on the way to the actor.
             return Ok(());
         }
-        let full =
-            queue.waiting.len() >= self.most_events || queue.bytes + weight > self.most_bytes;
+        let full = queue.waiting.len() >= self.max_events || queue.bytes + weight > self.max_bytes;
         if full && !queue.waiting.is_empty() {
             let after = queue.last_taken;
             queue.end(ClientEnd::Lagged { after });
@@ -128,12 +127,12 @@ impl Receiver {
         self.wait(|queue| queue.take().map(|(event, _)| event)).await
     }
 
-    /// Moves queued events into `batch` and waits for the first: at most `most` events, and hardly
+    /// Moves queued events into `batch` and waits for the first: at most `max` events, and hardly
     /// more than [`MAX_BATCH_BYTES`] bytes. Adds no event when the stream has ended.
-    pub(super) async fn next_batch(&mut self, batch: &mut Vec<Arc<Event>>, most: usize) {
+    pub(super) async fn next_batch(&mut self, batch: &mut Vec<Arc<Event>>, max: usize) {
         let take = |queue: &mut Queue| {
             let mut bytes = 0;
-            for _ in 0..most {
+            for _ in 0..max {
                 let Some((event, weight)) = queue.take() else { break };
                 bytes += weight;
                 batch.push(event);
@@ -141,7 +140,7 @@ impl Receiver {
                     break;
                 }
             }
-            (bytes > 0 || most == 0).then_some(())
+            (bytes > 0 || max == 0).then_some(())
         };
         self.wait(take).await;
     }
@@ -164,7 +163,7 @@ impl Receiver {
         }
     }
 
-    /// Why the stream ended.
+    /// The reason why the stream ended.
     pub(super) fn end(&self) -> ClientEnd {
         self.0.queue().end.unwrap_or(ClientEnd::Ended)
     }

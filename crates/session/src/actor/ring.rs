@@ -15,18 +15,18 @@ use holdpoint_common::{
 pub(crate) struct Ring {
     events: VecDeque<Arc<Event>>,
     bytes: usize,
-    most_events: usize,
-    most_bytes: usize,
+    max_events: usize,
+    max_bytes: usize,
     /// The highest number that is not here: evicted, or older than the ring.
     evicted: u64,
     open: BTreeMap<ItemId, Evicted>,
     /// The items that a fact in this ring has finished, with the number of their last evicted
-    /// delta. They need no summary, because the fact carries the whole item.
+    /// delta. They need no summary, because the item's fact carries it whole.
     done: BTreeMap<ItemId, Option<u64>>,
 }
 
 /// The size of one part of an open item, in bytes of text.
-const PART: usize = 64 * 1024;
+const PART_BYTES: usize = 64 * 1024;
 
 /// The evicted pieces of one open item, joined.
 struct Evicted {
@@ -51,10 +51,13 @@ impl Evicted {
             return;
         }
         self.text.head.push_str(text);
-        if self.text.head.len() >= PART {
+        if self.text.head.len() >= PART_BYTES {
             let part = std::mem::take(&mut self.text);
-            let delta =
-                if self.parts.is_empty() { self.so_far(part) } else { self.more(part.head) };
+            let delta = if self.parts.is_empty() {
+                self.so_far_delta(part)
+            } else {
+                self.text_delta(part.head)
+            };
             self.parts.push(self.event(delta));
         }
     }
@@ -66,24 +69,27 @@ impl Evicted {
     /// last piece, because the client may be past the numbers of the parts.
     fn events(&self, after: u64) -> Vec<Arc<Event>> {
         if self.parts.is_empty() {
-            return vec![self.event(self.so_far(self.text.clone()))];
+            return vec![self.event(self.so_far_delta(self.text.clone()))];
         }
         let parts = self.parts.iter().filter_map(|part| text_of_part(part));
         if self.first <= after {
             let bytes = parts.clone().map(str::len).sum::<usize>() + self.text.head.len();
             let mut head = String::with_capacity(bytes);
             parts.chain([self.text.head.as_str()]).for_each(|text| head.push_str(text));
-            return vec![self.event(self.so_far(HeadAndTail { head, ..HeadAndTail::default() }))];
+            return vec![
+                self.event(self.so_far_delta(HeadAndTail { head, ..HeadAndTail::default() })),
+            ];
         }
-        let rest = (!self.text.is_empty()).then(|| self.event(self.more(self.text.head.clone())));
+        let rest =
+            (!self.text.is_empty()).then(|| self.event(self.text_delta(self.text.head.clone())));
         self.parts.iter().cloned().chain(rest).collect()
     }
 
-    fn so_far(&self, so_far: HeadAndTail) -> Delta {
+    fn so_far_delta(&self, so_far: HeadAndTail) -> Delta {
         Delta::ItemSoFar { item: self.item, kind: self.kind, so_far }
     }
 
-    fn more(&self, text: String) -> Delta {
+    fn text_delta(&self, text: String) -> Delta {
         match self.kind {
             ItemKind::Thought => Delta::Thought { item: self.item, text },
             _ => Delta::Text { item: self.item, text },
@@ -103,8 +109,8 @@ impl Ring {
         Self {
             events: VecDeque::new(),
             bytes: 0,
-            most_events: limits.buffered_events,
-            most_bytes: limits.buffered_bytes,
+            max_events: limits.buffered_events,
+            max_bytes: limits.buffered_bytes,
             evicted: after,
             open: BTreeMap::new(),
             done: BTreeMap::new(),
@@ -118,13 +124,13 @@ impl Ring {
         }
         self.bytes += event.weight();
         self.events.push_back(event);
-        while self.events.len() > self.most_events || self.bytes > self.most_bytes {
+        while self.events.len() > self.max_events || self.bytes > self.max_bytes {
             let Some(oldest) = self.events.pop_front() else { break };
             self.bytes -= oldest.weight();
             self.evicted = oldest.seq;
             match &oldest.body {
                 Body::Fact(Fact::Turn(TurnFact::Finished { .. })) => self.open.clear(),
-                Body::Fact(fact) => finishes(fact).for_each(|item| {
+                Body::Fact(fact) => finished_items(fact).for_each(|item| {
                     self.done.remove(&item);
                 }),
                 Body::Delta(_) => self.keep_item(&oldest),
@@ -141,34 +147,35 @@ impl Ring {
     /// The first list carries the evicted text of open items, the second has the events of the
     /// buffer. Facts of the log may have numbers between the two.
     ///
-    /// Of an open item, every piece after `after` is included. Of a finished item that lacks a
-    /// piece, no piece is included, because its fact carries the whole item.
+    /// Every piece of an open item after `after` is included. No piece of a finished item is
+    /// included if another one is missing, because the item's fact carries it whole.
     pub(crate) fn after(&self, after: u64, from: u64) -> (Vec<Arc<Event>>, Vec<Arc<Event>>) {
-        let until = self.events.partition_point(|event| event.seq <= from);
+        let first = self.events.partition_point(|event| event.seq <= from);
         // The end of a turn leaves no item open.
         let ends_turn = |event: &Arc<Event>| {
             matches!(event.fact(), Some(Fact::Turn(TurnFact::Finished { .. })))
         };
-        let end = self.events.range(..until).rposition(ends_turn);
+        let turn_end = self.events.range(..first).rposition(ends_turn);
         let missed = |evicted: &u64| *evicted > after;
-        let open = self.open.values().filter(|item| end.is_none() && missed(&item.last.seq));
+        let open = self.open.values().filter(|item| turn_end.is_none() && missed(&item.last.seq));
         let mut evicted: Vec<_> = open.flat_map(|item| item.events(after)).collect();
         evicted.sort_by_key(|event| event.seq);
 
-        let cut = self.events.range(end.map_or(0, |end| end + 1)..until);
-        let cut = cut.filter(|event| event.seq > after && piece(event).is_some());
+        let earlier = self.events.range(turn_end.map_or(0, |end| end + 1)..first);
+        let earlier_pieces = earlier.filter(|event| event.seq > after && piece(event).is_some());
         let done = self
             .done
             .iter()
             .filter(|(_, evicted)| evicted.as_ref().is_some_and(missed))
             .map(|(item, _)| *item);
-        let cut_items = cut.clone().filter_map(|event| piece(event)).map(|(item, ..)| item);
+        let earlier_items =
+            earlier_pieces.clone().filter_map(|event| piece(event)).map(|(item, ..)| item);
         let whole: BTreeSet<_> =
-            done.chain(cut_items.filter(|item| self.done.contains_key(item))).collect();
+            done.chain(earlier_items.filter(|item| self.done.contains_key(item))).collect();
         let is_left_out =
             |event: &Event| piece(event).is_some_and(|(item, ..)| whole.contains(&item));
-        let here = cut.chain(self.events.range(until..));
-        (evicted, here.filter(|event| !is_left_out(event)).cloned().collect())
+        let buffered = earlier_pieces.chain(self.events.range(first..));
+        (evicted, buffered.filter(|event| !is_left_out(event)).cloned().collect())
     }
 
     /// The output so far of a call that has no result yet.
@@ -182,13 +189,13 @@ impl Ring {
         output
     }
 
-    /// The number before the `newest`-th fact from the end; `None` if fewer facts are here.
-    pub(crate) fn before_newest(&self, newest: usize) -> Option<u64> {
-        if newest == 0 {
+    /// The number before the `count` newest facts; `None` if fewer facts are here.
+    pub(crate) fn before_newest(&self, count: usize) -> Option<u64> {
+        if count == 0 {
             return Some(self.events.back().map_or(self.evicted, |event| event.seq));
         }
         let mut facts = self.events.iter().rev().filter(|event| event.fact().is_some());
-        facts.nth(newest - 1).map(|event| event.seq - 1)
+        facts.nth(count - 1).map(|event| event.seq - 1)
     }
 
     /// How many facts after `after` are here.
@@ -214,7 +221,7 @@ impl Ring {
     }
 
     fn close_items(&mut self, fact: &Fact) {
-        for item in finishes(fact) {
+        for item in finished_items(fact) {
             let evicted = self.open.remove(&item).map(|evicted| evicted.last.seq);
             self.done.insert(item, evicted);
         }
@@ -225,7 +232,7 @@ impl Ring {
 }
 
 /// The items that a fact carries in full.
-fn finishes(fact: &Fact) -> impl Iterator<Item = ItemId> {
+fn finished_items(fact: &Fact) -> impl Iterator<Item = ItemId> {
     let (blocks, call) = match fact {
         Fact::Turn(TurnFact::AssistantMessage(message)) => (message.blocks.as_slice(), None),
         Fact::Tool(ToolFact::Finished(result)) => (&[][..], Some(result.call.item())),
@@ -243,10 +250,10 @@ fn text_of_part(part: &Event) -> Option<&str> {
 
 /// The text that an event adds to this item.
 pub(super) fn added_text(event: &Event, item: ItemId) -> Option<&str> {
-    piece(event).filter(|(of, ..)| *of == item).map(|(.., text)| text)
+    piece(event).filter(|(added_to, ..)| *added_to == item).map(|(.., text)| text)
 }
 
-/// The item that a delta adds to, and the text it adds.
+/// The item that a delta adds to, its kind, and the added text.
 fn piece(event: &Event) -> Option<(ItemId, ItemKind, &str)> {
     match event.delta()? {
         Delta::Text { item, text } => Some((*item, ItemKind::Text, text)),

@@ -44,8 +44,8 @@ impl SessionActor {
     pub(super) fn start_runner(&mut self, turn: TurnId, ctx: &mut Context<Self>) {
         let Some(open) = self.state.turn().filter(|open| open.id == turn) else { return };
         // A turn that continues after a restart still has its calls with an open Confirm.
-        let (step, pending_calls) =
-            (open.step, open.calls.iter().map(|(call, _)| call.clone()).collect());
+        let pending_calls = open.calls.iter().map(|(call, _)| call.clone()).collect();
+        let step = open.step;
         let used = self
             .state
             .step_usage(open.open_step.unwrap_or_default(), self.env.moment(self.numbers.next()));
@@ -76,8 +76,13 @@ impl SessionActor {
             asks: ctx.address().downgrade().recipient(),
             alive: self.alive.clone(),
         };
-        let (cancel, messages) = (cancel.drop_guard(), ctx.add_stream(messages));
-        self.runner = Some(Runner { turn, cancel, lane: weak_lane, messages, ended: false });
+        self.runner = Some(Runner {
+            turn,
+            cancel: cancel.drop_guard(),
+            lane: weak_lane,
+            messages: ctx.add_stream(messages),
+            ended: false,
+        });
         let span = tracing::info_span!("turn", %turn);
         self.env.runtime.spawn(turn::run(job).instrument(span));
     }
@@ -112,20 +117,20 @@ impl StreamHandler<FromLane> for SessionActor {
         match message {
             Some(LaneMessage::Delta(delta)) => self.publish_delta(delta, ctx),
             Some(LaneMessage::Ask(ask)) => self.raise_ask(ask, ctx),
-            Some(LaneMessage::Gate(gate, runner)) => self.ask_gate(turn, gate, runner, ctx),
+            Some(LaneMessage::Gate(gate, answer_to)) => self.ask_gate(turn, gate, answer_to, ctx),
             Some(LaneMessage::Report(end @ Report::Finished { .. })) => {
                 self.runner_ended(turn, end, ctx)
             }
             Some(LaneMessage::Report(report)) => self.take_report(turn, report, ctx),
             Some(LaneMessage::Tools(toolbox)) => self.toolbox = Some(toolbox),
             None => {
-                let error = Some("the turn's runner ended without a report".to_owned());
-                let (tools, processes) = (Vec::new(), EndedProcesses::default());
-                self.runner_ended(
-                    turn,
-                    Report::Finished { outcome: Outcome::Panicked, error, tools, processes },
-                    ctx,
-                );
+                let end = Report::Finished {
+                    outcome: Outcome::Panicked,
+                    error: Some("the turn's runner ended without a report".to_owned()),
+                    tools: Vec::new(),
+                    processes: EndedProcesses::default(),
+                };
+                self.runner_ended(turn, end, ctx);
             }
         }
     }

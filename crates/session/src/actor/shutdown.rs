@@ -15,12 +15,13 @@ impl Handler<Unload> for SessionActor {
     type Result = bool;
 
     fn handle(&mut self, _: Unload, ctx: &mut Self::Context) -> bool {
-        let free = self.state.is_at_rest() && self.clients.len() == 0 && self.outbox.is_saved();
-        if free {
+        let can_unload =
+            self.state.is_at_rest() && self.clients.len() == 0 && self.outbox.is_saved();
+        if can_unload {
             tracing::info!("unload");
             ctx.stop();
         }
-        free
+        can_unload
     }
 }
 

@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 
 use super::SessionActor;
 
-/// Waits for the end of a turn. Replies `None` if it is neither the open turn nor the last one.
+/// Waits for the end of a turn. The reply is `None` if the turn is neither the open one nor the last.
 #[derive(Message)]
 #[rtype(result = "Option<oneshot::Receiver<TurnEnd>>")]
 pub(crate) struct AwaitEnd {
@@ -37,28 +37,28 @@ impl Handler<AwaitEnd> for SessionActor {
 impl SessionActor {
     pub(super) fn turn_over(&mut self, turn: TurnId, outcome: Outcome, receipt: Option<Receipt>) {
         tracing::info!(%turn, %outcome, "turn finished");
-        self.ends.over(TurnEnd { turn, outcome, receipt });
+        self.ends.finish(TurnEnd { turn, outcome, receipt });
     }
 }
 
 impl TurnEndWaiters {
-    /// Returns the end of a turn that is open or was the last.
+    /// Returns a receiver for the end of a turn that is open or was the last.
     fn await_end(&mut self, turn: TurnId) -> oneshot::Receiver<TurnEnd> {
         let (sender, receiver) = oneshot::channel();
         match &self.last {
             Some(last) if last.turn == turn => drop(sender.send(last.clone())),
             _ => {
-                self.waiting.retain(|(_, over)| !over.is_closed());
+                self.waiting.retain(|(_, sender)| !sender.is_closed());
                 self.waiting.push((turn, sender));
             }
         }
         receiver
     }
 
-    fn over(&mut self, end: TurnEnd) {
-        for (_, over) in self.waiting.extract_if(.., |(turn, _)| *turn == end.turn) {
+    fn finish(&mut self, end: TurnEnd) {
+        for (_, sender) in self.waiting.extract_if(.., |(turn, _)| *turn == end.turn) {
             // The client may be gone.
-            let _ = over.send(end.clone());
+            let _ = sender.send(end.clone());
         }
         self.last = Some(end);
     }

@@ -164,7 +164,7 @@ impl Act for DebugRequest {
 
     fn done(&self, by: &Who, (): &(), actor: &SessionActor) {
         tracing::info!(enabled = self.enabled, %by, "debug");
-        actor.log_debug(self.enabled);
+        actor.record_debug(self.enabled);
     }
 }
 
@@ -189,7 +189,7 @@ impl Act for CloseRequest {
             Phase::Interrupting(_, cut) => cut.closing.is_some(),
             Phase::Idle | Phase::Running(_) => false,
         };
-        match actor.outbox.failing() {
+        match actor.outbox.unsaved_while_failing() {
             Some(unsaved) if !is_ending => Err(Refused::NotSaving { unsaved }),
             _ => Ok(()),
         }

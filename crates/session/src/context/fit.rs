@@ -17,10 +17,10 @@ use super::{Bounds, estimate};
 use crate::model::{Message, ModelRequest};
 
 /// The tokens of a message beside its texts: roles, names, quotes.
-const FRAME: u64 = 8;
+const FRAME_TOKENS: u64 = 8;
 
 /// How many bytes of the largest results are always left, even if there is no room for them.
-const LEAST_RESULT: usize = 256;
+const MIN_RESULT_BYTES: usize = 256;
 
 /// How much was left out of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -68,8 +68,8 @@ pub fn fit(
     if bounds.allow(request) {
         return Ok(None);
     }
-    let few = estimate(request.bytes()) <= bounds.tokens;
-    let mut measure = Measure { few, count };
+    let by_size = estimate(request.bytes()) <= bounds.tokens;
+    let mut measure = Measure { by_size, count };
     let fixed = Size { tokens: measure.fixed(request), lines: 0 };
     let units = units(&request.messages);
     let newest = units.iter().rposition(|unit| request.messages[unit.start].is_prompt());
@@ -82,7 +82,7 @@ pub fn fit(
     let results = if last == newest {
         0
     } else {
-        let room = bounds.less(taken);
+        let room = bounds.minus(taken);
         by_lines = measure.unit(&request.messages[units[last].clone()]).tokens <= room.tokens;
         let (size, cut) = measure.cut_to_fit(&mut request.messages[units[last].clone()], room);
         taken = taken + size;
@@ -91,17 +91,18 @@ pub fn fit(
     if !taken.is_within(bounds) {
         return Err(TooLarge { tokens: taken.tokens, lines: taken.lines, bounds: *bounds });
     }
-    let begins = |unit: usize| request.messages[units[unit].start].is_prompt();
+    let begins_with_prompt = |unit: usize| request.messages[units[unit].start].is_prompt();
     // The newest units that fit, without a gap except for the newest prompt, which is counted
     // already, and for prompts that were never answered.
-    let (mut from, mut skipped) = (last, BTreeSet::new());
+    let mut from = last;
+    let mut skipped = BTreeSet::new();
     for next in (0..last).rev() {
         if next != newest {
             let more = taken + measure.unit(&request.messages[units[next].clone()]);
             by_lines &= more.tokens <= bounds.tokens;
             if more.is_within(bounds) {
                 taken = more;
-            } else if begins(next) && begins(next + 1) {
+            } else if begins_with_prompt(next) && begins_with_prompt(next + 1) {
                 skipped.insert(next);
                 continue;
             } else {
@@ -110,11 +111,12 @@ pub fn fit(
         }
         from = next;
     }
-    // The kept part begins with a prompt: that of its turn, for which more units may have to go.
-    let mut first = (0..from).rev().find(|unit| begins(*unit));
-    let prompt = first.map(|first| measure.unit(&request.messages[units[first].clone()]));
-    while from < newest && !begins(from) {
-        let more = prompt.map(|prompt| taken + prompt);
+    // The kept part must begin with a prompt. If it begins inside a turn, the prompt of that turn
+    // is kept as well, and more of the oldest units are left out until there is room for it.
+    let mut turn_prompt = (0..from).rev().find(|unit| begins_with_prompt(*unit));
+    let prompt_size = turn_prompt.map(|unit| measure.unit(&request.messages[units[unit].clone()]));
+    while from < newest && !begins_with_prompt(from) {
+        let more = prompt_size.map(|prompt_size| taken + prompt_size);
         by_lines &= more.is_none_or(|more| more.tokens <= bounds.tokens);
         match more.filter(|more| more.is_within(bounds)) {
             Some(more) => {
@@ -122,19 +124,19 @@ pub fn fit(
                 break;
             }
             None => {
-                taken = taken.less(measure.unit(&request.messages[units[from].clone()]));
+                taken = taken.minus(measure.unit(&request.messages[units[from].clone()]));
                 from += 1;
             }
         }
     }
-    first.take_if(|_| from >= newest || begins(from));
-    let stays = |unit: usize| {
-        (unit >= from && !skipped.contains(&unit)) || unit == newest || Some(unit) == first
+    turn_prompt.take_if(|_| from >= newest || begins_with_prompt(from));
+    let is_kept = |unit: usize| {
+        (unit >= from && !skipped.contains(&unit)) || unit == newest || Some(unit) == turn_prompt
     };
     let before = request.messages.len();
-    let mut kept =
-        units.iter().enumerate().flat_map(|(n, unit)| unit.clone().map(move |_| stays(n)));
-    request.messages.retain(|_| kept.next().unwrap_or(true));
+    let mut keep =
+        units.iter().enumerate().flat_map(|(n, unit)| unit.clone().map(move |_| is_kept(n)));
+    request.messages.retain(|_| keep.next().unwrap_or(true));
     let messages = (before - request.messages.len()) as u64;
     let Size { tokens, lines } = taken;
     Ok((messages + results > 0).then_some(LeftOut { messages, results, tokens, lines, by_lines }))
@@ -170,7 +172,7 @@ impl std::ops::Add for Size {
 }
 
 impl Size {
-    fn less(self, other: Self) -> Self {
+    fn minus(self, other: Self) -> Self {
         Self { tokens: self.tokens - other.tokens, lines: self.lines - other.lines }
     }
 
@@ -181,7 +183,7 @@ impl Size {
 
 impl Bounds {
     /// The bounds without the size that is taken.
-    fn less(&self, taken: Size) -> Self {
+    fn minus(&self, taken: Size) -> Self {
         Self {
             lines: self.lines.saturating_sub(taken.lines),
             tokens: self.tokens.saturating_sub(taken.tokens),
@@ -191,31 +193,33 @@ impl Bounds {
 
 /// Measures the sizes of messages.
 struct Measure<'a> {
-    /// Whether the size of all texts shows that their tokens are few enough. An estimate by size is
-    /// then used for each text.
-    few: bool,
+    /// Whether the tokens of each text are estimated by its size. This is enough if the size of all
+    /// texts shows that their tokens are few enough.
+    by_size: bool,
     count: &'a mut dyn FnMut(&str) -> u64,
 }
 
 impl Measure<'_> {
     fn fixed(&mut self, request: &ModelRequest) -> u64 {
-        if self.few {
+        if self.by_size {
             return estimate(request.fixed_bytes());
         }
         let tools = request.tools.iter();
         let tools: u64 = tools
             .map(|tool| {
-                (self.count)(&tool.description) + (self.count)(&tool.schema.to_string()) + FRAME
+                (self.count)(&tool.description)
+                    + (self.count)(&tool.schema.to_string())
+                    + FRAME_TOKENS
             })
             .sum();
         (self.count)(&request.system) + tools
     }
 
     fn message(&mut self, message: &Message) -> Size {
-        let mut tokens = FRAME;
-        if self.few {
-            // Each is rounded up, so that their sum is no less than the whole, apart from the
-            // frame.
+        let mut tokens = FRAME_TOKENS;
+        if self.by_size {
+            // Each estimate is rounded up, so that their sum is no less than the whole, apart from
+            // the frame.
             tokens = estimate(message.bytes());
         } else {
             message.texts(|text| tokens += (self.count)(text));
@@ -231,29 +235,30 @@ impl Measure<'_> {
     /// Cuts the largest results of a unit until it fits, and marks in each how much is missing.
     /// Returns the new size, and how many results were cut.
     fn cut_to_fit(&mut self, unit: &mut [Message], room: Bounds) -> (Size, u64) {
-        let mut most = unit.iter().map(|message| message.bytes() as usize).max().unwrap_or(0);
+        let mut max_bytes = unit.iter().map(|message| message.bytes() as usize).max().unwrap_or(0);
         let whole: Vec<Message> = unit.to_vec();
         loop {
             let size = self.unit(unit);
             let is_cut = |(now, whole): &(&Message, &Message)| now != whole;
             let cut = unit.iter().zip(&whole).filter(is_cut).count() as u64;
-            if size.is_within(&room) || most <= LEAST_RESULT {
+            if size.is_within(&room) || max_bytes <= MIN_RESULT_BYTES {
                 return (size, cut);
             }
-            most = (most / 2).max(LEAST_RESULT);
+            max_bytes = (max_bytes / 2).max(MIN_RESULT_BYTES);
             for (message, whole) in unit.iter_mut().zip(&whole) {
-                if whole.bytes() as usize <= most {
+                if whole.bytes() as usize <= max_bytes {
                     continue;
                 }
                 match whole {
                     Message::Tool(result) => {
-                        let (output, short) =
-                            (HeadAndTail::default(), shortened(&result.to_text(), most));
-                        *message =
-                            Message::Tool(ToolResult { output, result: short, ..result.clone() });
+                        *message = Message::Tool(ToolResult {
+                            output: HeadAndTail::default(),
+                            result: shortened(&result.to_text(), max_bytes),
+                            ..result.clone()
+                        });
                     }
                     Message::User(results) if !whole.is_prompt() => {
-                        *message = Message::User(shortened(results, most))
+                        *message = Message::User(shortened(results, max_bytes))
                     }
                     Message::User(_) | Message::Assistant(_) => {}
                 }
@@ -262,10 +267,10 @@ impl Measure<'_> {
     }
 }
 
-/// The text cut to about `most` bytes, half from its beginning and half from its end.
-fn shortened(text: &str, most: usize) -> String {
-    let head = text.floor_char_boundary(most / 2);
-    let tail = text.ceil_char_boundary(text.len() - most / 2).max(head);
+/// The text cut to about `max_bytes`, half from its beginning and half from its end.
+fn shortened(text: &str, max_bytes: usize) -> String {
+    let head = text.floor_char_boundary(max_bytes / 2);
+    let tail = text.ceil_char_boundary(text.len() - max_bytes / 2).max(head);
     let mark =
         format!("[... {} bytes left out: the conversation has no room for them ...]", tail - head);
     format!("{}\n{mark}\n{}", &text[..head], &text[tail..])

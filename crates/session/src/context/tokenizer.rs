@@ -7,7 +7,7 @@ use tiktoken_rs::CoreBPE;
 
 /// How many bytes are counted at a time. For a text without spaces, the time grows faster than the
 /// length.
-const PIECE: usize = 1024;
+const PIECE_BYTES: usize = 1024;
 
 #[derive(Default)]
 pub(crate) struct Tokenizer {
@@ -24,7 +24,7 @@ impl Tokenizer {
         };
         let (mut tokens, mut rest) = (0, text);
         while !rest.is_empty() {
-            let (piece, later) = rest.split_at(rest.floor_char_boundary(PIECE));
+            let (piece, later) = rest.split_at(rest.floor_char_boundary(PIECE_BYTES));
             tokens += vocabulary.encode_ordinary(piece).len() as u64;
             rest = later;
         }

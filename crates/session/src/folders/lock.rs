@@ -17,7 +17,7 @@ use super::{Folders, FoldersError, private};
 
 /// The lock file. It is in the data folder, because the lock is against processes that share
 /// sessions, wherever their sockets are.
-const LOCK: &str = "daemon.lock";
+const LOCK_FILE: &str = "daemon.lock";
 
 /// The lock on a folder of sessions. Dropping it releases the lock.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ impl SessionsLock {
         let path = folders.data().to_owned();
         let folder =
             File::open(&path).map_err(|error| FoldersError::Io { path: path.clone(), error })?;
-        let file = folders.data().join(LOCK);
+        let file = folders.data().join(LOCK_FILE);
         lock(&folder, &file)?;
         loop {
             let mut opened = private::open(&file, OpenOptions::new().read(true).write(true))?;
@@ -69,7 +69,7 @@ impl SessionsLock {
     /// # Errors
     /// [`LockError::Held`] if a process holds it.
     pub fn check(folders: &Folders) -> Result<(), LockError> {
-        let file = folders.data().join(LOCK);
+        let file = folders.data().join(LOCK_FILE);
         for path in [folders.data(), &file] {
             match File::open(path) {
                 Ok(opened) if is_free(&opened) => {}
@@ -93,16 +93,18 @@ impl SessionsLock {
     }
 }
 
-/// Locks the folder, or the lock file in it.
-fn lock(opened: &File, file: &Path) -> Result<(), LockError> {
+/// Locks the folder or the lock file in it, whichever is `opened`.
+fn lock(opened: &File, lock_file: &Path) -> Result<(), LockError> {
     loop {
         match flock(opened, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(()),
             // Another process was only checking the lock.
             Err(Errno::WOULDBLOCK) if is_free(opened) => {}
-            Err(Errno::WOULDBLOCK) => return Err(LockError::Held { pid: holder(file) }),
+            Err(Errno::WOULDBLOCK) => return Err(LockError::Held { pid: holder(lock_file) }),
             Err(error) => {
-                return Err(FoldersError::Io { path: file.to_owned(), error: error.into() }.into());
+                return Err(
+                    FoldersError::Io { path: lock_file.to_owned(), error: error.into() }.into()
+                );
             }
         }
     }
@@ -136,8 +138,8 @@ fn holder(path: &Path) -> Option<u32> {
     (pid == std::process::id() || has_open(pid, path)).then_some(pid)
 }
 
-/// Whether this process has the file open. An id that was written long ago, or in another
-/// container, may belong to another process here.
+/// Whether the process with this id has the file open. An id that was written long ago, or in
+/// another container, may belong to another process here.
 #[cfg(target_os = "linux")]
 fn has_open(pid: u32, path: &Path) -> bool {
     let files = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();

@@ -66,11 +66,11 @@ pub fn make_folder(folder: &Path) -> Result<(), FoldersError> {
     Ok(check(folder, &folder.metadata().map_err(failed)?, 0o077)?)
 }
 
-/// Opens a private file with the options `how`, and creates it with mode 0600 if it does not exist.
+/// Opens a private file with these options, and creates it with mode 0600 if it does not exist.
 ///
 /// # Errors
 /// The file can't be opened, or is not private.
-pub fn open(path: &Path, how: &mut OpenOptions) -> Result<File, FoldersError> {
+pub fn open(path: &Path, options: &mut OpenOptions) -> Result<File, FoldersError> {
     let failed = |error: io::Error| match error.raw_os_error() {
         Some(code) if code == Errno::LOOP.raw_os_error() => {
             Exposed::Link { path: path.to_owned() }.into()
@@ -78,7 +78,7 @@ pub fn open(path: &Path, how: &mut OpenOptions) -> Result<File, FoldersError> {
         _ => FoldersError::Io { path: path.to_owned(), error },
     };
     let flags = OFlags::NOFOLLOW.bits().cast_signed();
-    let file = how
+    let file = options
         .create(true)
         .truncate(false)
         .mode(0o600)
@@ -111,8 +111,8 @@ pub(crate) fn check_above(folder: &Path) -> Result<(), Exposed> {
     const STICKY: u32 = 0o1000;
     let above = folder.ancestors().skip(1).find_map(|above| Some((above, above.metadata().ok()?)));
     let Some((above, found)) = above else { return Ok(()) };
-    let is_ours = [0, geteuid().as_raw()].contains(&found.uid()) || found.mode() & STICKY != 0;
-    if is_ours {
+    let is_accepted = [0, geteuid().as_raw()].contains(&found.uid()) || found.mode() & STICKY != 0;
+    if is_accepted {
         Ok(())
     } else {
         Err(Exposed::Foreign { path: above.to_owned(), uid: found.uid() })

@@ -34,21 +34,21 @@ impl LineEditor {
 
     /// Applies a key as a line editor does. Returns whether the text or the cursor has changed.
     pub fn press(&mut self, key: Key) -> bool {
-        let (text, cursor) = (self.text.len(), self.cursor);
+        let (len, cursor) = (self.text.len(), self.cursor);
         match key {
             Key::Char(character) => self.insert(character.encode_utf8(&mut [0; 4])),
-            Key::Left | Key::Ctrl('b') => self.cursor = self.before(),
-            Key::Right | Key::Ctrl('f') => self.cursor = self.behind(),
+            Key::Left | Key::Ctrl('b') => self.cursor = self.previous_start(),
+            Key::Right | Key::Ctrl('f') => self.cursor = self.next_end(),
             Key::Home | Key::Ctrl('a') => self.cursor = 0,
-            Key::End | Key::Ctrl('e') => self.cursor = text,
-            Key::Backspace => self.delete(self.before(), cursor),
-            Key::Delete => self.delete(cursor, self.behind()),
-            Key::Ctrl('w') => self.delete(self.word(), cursor),
+            Key::End | Key::Ctrl('e') => self.cursor = len,
+            Key::Backspace => self.delete(self.previous_start(), cursor),
+            Key::Delete => self.delete(cursor, self.next_end()),
+            Key::Ctrl('w') => self.delete(self.word_start(), cursor),
             Key::Ctrl('u') => self.delete(0, cursor),
-            Key::Ctrl('k') => self.delete(cursor, text),
+            Key::Ctrl('k') => self.delete(cursor, len),
             _ => {}
         }
-        (text, cursor) != (self.text.len(), self.cursor)
+        (len, cursor) != (self.text.len(), self.cursor)
     }
 
     fn delete(&mut self, from: usize, to: usize) {
@@ -57,19 +57,19 @@ impl LineEditor {
     }
 
     /// The start of the character before the cursor.
-    fn before(&self) -> usize {
+    fn previous_start(&self) -> usize {
         let last = self.text[..self.cursor].graphemes(true).next_back();
         self.cursor - last.map_or(0, str::len)
     }
 
     /// The end of the character after the cursor.
-    fn behind(&self) -> usize {
+    fn next_end(&self) -> usize {
         let next = self.text[self.cursor..].graphemes(true).next();
         self.cursor + next.map_or(0, str::len)
     }
 
     /// The start of the word before the cursor.
-    fn word(&self) -> usize {
+    fn word_start(&self) -> usize {
         let typed = self.text[..self.cursor].trim_end();
         typed
             .rfind(char::is_whitespace)

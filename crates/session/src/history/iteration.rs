@@ -5,10 +5,10 @@ use std::fmt::Write;
 
 use holdpoint_common::{RunSettings, Task, TaskState, Tasks};
 
-/// The most open tasks that are listed; the oldest are.
+/// The maximum number of open tasks in the list. The oldest are listed.
 const MAX_OPEN_TASKS: usize = 100;
 
-/// The most done or dropped tasks that are listed; the newest are.
+/// The maximum number of done or dropped tasks in the list. The newest are listed.
 const MAX_CLOSED_TASKS: usize = 10;
 
 /// The text for the model when its iteration continues after a restart.
@@ -21,7 +21,7 @@ when it is done, or with action drop if it is not needed. Add missing tasks. Wri
 iteration must know but cannot see in the workspace. Then end your answer, and the next iteration begins. The run ends \
 when no task is left.";
 
-/// The first message of an iteration.
+/// The first message of an iteration. `resumed` means that it continues after a restart.
 pub(super) fn opening(run: &RunSettings, tasks: &Tasks, iteration: u32, resumed: bool) -> String {
     let mut text = String::new();
     if resumed {
@@ -53,13 +53,14 @@ fn list(tasks: &[Task]) -> String {
         return "There are no tasks yet. Start by adding some, each small enough to finish in one iteration.\n"
             .to_owned();
     }
-    let of = |open: bool| tasks.iter().filter(move |task| task.state.is_open() == open);
+    let open = || tasks.iter().filter(|task| task.state.is_open());
+    let closed = || tasks.iter().filter(|task| !task.state.is_open());
     let mut text = String::new();
-    let earlier = of(false).count().saturating_sub(MAX_CLOSED_TASKS);
+    let earlier = closed().count().saturating_sub(MAX_CLOSED_TASKS);
     if earlier > 0 {
         let _ = writeln!(text, "({earlier} earlier tasks are done or dropped)");
     }
-    for task in of(false).skip(earlier).chain(of(true).take(MAX_OPEN_TASKS)) {
+    for task in closed().skip(earlier).chain(open().take(MAX_OPEN_TASKS)) {
         let mark = match task.state {
             TaskState::Todo => " ",
             TaskState::Doing => ">",
@@ -68,7 +69,7 @@ fn list(tasks: &[Task]) -> String {
         };
         let _ = writeln!(text, "[{mark}] {}. {}", task.id, task.title);
     }
-    let later = of(true).count().saturating_sub(MAX_OPEN_TASKS);
+    let later = open().count().saturating_sub(MAX_OPEN_TASKS);
     if later > 0 {
         let _ = writeln!(text, "(and {later} more; action list shows them)");
     }

@@ -18,14 +18,15 @@ pub(super) fn omissible(messages: &[Message]) -> Vec<Omitted> {
     let (before, last) = messages.split_at(last_answer(messages));
     let mut omissible = Vec::new();
     for omitted in [Omitted::Calls, Omitted::Thoughts, Omitted::Results] {
-        if last.iter().any(|message| has(message, omitted)) {
+        if last.iter().any(|message| has_part(message, omitted)) {
             omissible.push(omitted);
         }
     }
-    let has_more = |message| has(message, Omitted::Calls) || has(message, Omitted::Thoughts);
+    let has_more =
+        |message| has_part(message, Omitted::Calls) || has_part(message, Omitted::Thoughts);
     if before.iter().any(has_more)
-        || last.iter().any(|message| has(message, Omitted::Calls))
-            && last.iter().any(|message| has(message, Omitted::Thoughts))
+        || last.iter().any(|message| has_part(message, Omitted::Calls))
+            && last.iter().any(|message| has_part(message, Omitted::Thoughts))
     {
         omissible.push(Omitted::History);
     }
@@ -40,7 +41,7 @@ fn last_answer(messages: &[Message]) -> usize {
         .unwrap_or(messages.len())
 }
 
-fn has(message: &Message, omitted: Omitted) -> bool {
+fn has_part(message: &Message, omitted: Omitted) -> bool {
     match (message, omitted) {
         (Message::Assistant(answer), Omitted::Calls) => !answer.calls.is_empty(),
         (Message::Assistant(answer), Omitted::Thoughts) => answer.blocks.iter().any(is_thought),
@@ -71,8 +72,11 @@ pub(super) fn omit(messages: &mut Vec<Message>, omitted: Omitted) {
                 }
             }
             (Message::Tool(result), Omitted::Results) => {
-                let (output, words) = (HeadAndTail::default(), RESULT_LEFT_OUT.to_owned());
-                messages.push(Message::Tool(ToolResult { output, result: words, ..result }));
+                messages.push(Message::Tool(ToolResult {
+                    output: HeadAndTail::default(),
+                    result: RESULT_LEFT_OUT.to_owned(),
+                    ..result
+                }));
             }
             (message, _) => messages.push(message),
         }
@@ -90,9 +94,14 @@ fn with_calls_as_text(answer: AssistantMessage) -> AssistantMessage {
     let text: String = calls.iter().map(line).collect();
     if let Some(call) = calls.first() {
         let text = if blocks.is_empty() { text.trim_start() } else { &text };
-        let (item, kind, calls_before) = (ItemId(call.id.0), BlockKind::Text, 0);
         blocks.iter_mut().for_each(|block| block.calls_before = 0);
-        blocks.push(Block { item, kind, text: text.to_owned(), signature: None, calls_before });
+        blocks.push(Block {
+            item: ItemId(call.id.0),
+            kind: BlockKind::Text,
+            text: text.to_owned(),
+            signature: None,
+            calls_before: 0,
+        });
     }
     AssistantMessage { blocks, calls: Vec::new(), ..answer }
 }

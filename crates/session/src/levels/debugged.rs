@@ -11,12 +11,13 @@ use tracing_subscriber::filter::{FilterFn, filter_fn};
 use tracing_subscriber::layer::{Context, Filter};
 use tracing_subscriber::registry::LookupSpan;
 
-/// The span of a session, and its field.
+/// The name of a session's span.
 const SPAN: &str = "session";
+/// The field of that span that marks a debugged session.
 const FIELD: &str = "debug";
 
 /// Selects the spans of sessions, the only ones that are marked.
-pub(super) fn sessions() -> FilterFn {
+pub(super) fn session_spans() -> FilterFn {
     filter_fn(|metadata| metadata.is_span() && metadata.name() == SPAN && is_ours(metadata))
 }
 
@@ -59,9 +60,9 @@ fn mark<S: Subscriber + for<'span> LookupSpan<'span>>(
     read: DebugFieldVisitor,
     context: &Context<'_, S>,
 ) {
-    let (Some(span), Some(marked)) = (context.span(id), read.0) else { return };
+    let (Some(span), Some(enabled)) = (context.span(id), read.0) else { return };
     let mut extensions = span.extensions_mut();
-    if marked {
+    if enabled {
         extensions.replace(Mark);
     } else {
         extensions.remove::<Mark>();

@@ -15,7 +15,7 @@ use crate::complete_items::OpenItems;
 use crate::store::{Page, SessionLog};
 
 /// How many facts are read from the log at a time.
-const PAGE: usize = 1_000;
+const PAGE_FACTS: usize = 1_000;
 
 /// A client's stream of a session in this process.
 pub(crate) struct LocalAttachment {
@@ -82,7 +82,7 @@ impl LocalAttachment {
                 continue;
             }
             let Page { facts: mut page, next } =
-                self.log.page(range.clone(), PAGE).await.unwrap_or_else(|error| {
+                self.log.page(range.clone(), PAGE_FACTS).await.unwrap_or_else(|error| {
                     tracing::warn!(%error, "facts of the log can't be read");
                     Page {
                         facts: vec![gap(&self.snapshot, range.start, range.end - 1)],
@@ -119,13 +119,13 @@ impl EventsBackend for LocalAttachment {
         }
     }
 
-    async fn next_batch(&mut self, batch: &mut Vec<Arc<Event>>, most: usize) {
+    async fn next_batch(&mut self, batch: &mut Vec<Arc<Event>>, max: usize) {
         self.read_older().await;
-        let kept = if self.page.is_empty() { &mut self.past } else { &mut self.page };
-        if kept.is_empty() {
-            self.live.next_batch(batch, most).await;
+        let buffered = if self.page.is_empty() { &mut self.past } else { &mut self.page };
+        if buffered.is_empty() {
+            self.live.next_batch(batch, max).await;
         } else {
-            batch.extend(kept.drain(..most.min(kept.len())));
+            batch.extend(buffered.drain(..max.min(buffered.len())));
         }
     }
 

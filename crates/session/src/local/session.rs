@@ -27,7 +27,7 @@ pub(crate) struct ClientContext {
 #[derive(Clone)]
 pub(crate) struct LocalSession {
     pub(super) client: ClientContext,
-    unloaded: WhenUnloaded,
+    when_unloaded: WhenUnloaded,
     pub(super) id: SessionId,
     // Shared by the clones of this handle, never with an actor.
     reached: Arc<Mutex<ReachedActor>>,
@@ -42,9 +42,14 @@ struct ReachedActor {
 }
 
 impl LocalSession {
-    pub(crate) fn new(client: ClientContext, unloaded: WhenUnloaded, live: Live) -> Self {
+    pub(crate) fn new(client: ClientContext, when_unloaded: WhenUnloaded, live: Live) -> Self {
         let Live { id, actor, shown, .. } = live;
-        Self { client, unloaded, id, reached: Arc::new(Mutex::new(ReachedActor { actor, shown })) }
+        Self {
+            client,
+            when_unloaded,
+            id,
+            reached: Arc::new(Mutex::new(ReachedActor { actor, shown })),
+        }
     }
 
     #[cfg(feature = "test-support")]
@@ -70,13 +75,13 @@ impl LocalSession {
     {
         loop {
             let Incarnation { number, actor } = self.reached().actor.clone();
-            let sent = actor.connected();
-            if sent && let Ok(reply) = actor.send(message()).await {
+            let was_connected = actor.connected();
+            if was_connected && let Ok(reply) = actor.send(message()).await {
                 return Ok(reply);
             }
-            // Fails if the session is closed, for example, so the loop ends.
+            // `reach` fails if the session is closed, for example, so the loop ends.
             let seen_failed = self.reach(number).await?;
-            if sent && seen_failed {
+            if was_connected && seen_failed {
                 return Err(SessionError::Gone { session: self.id.clone() });
             }
         }
@@ -93,7 +98,7 @@ impl LocalSession {
 
     /// The supplies to open the session with, unless it has to stay unloaded.
     pub(super) fn supplies_to_open(&self) -> Option<Arc<Supplies>> {
-        (self.unloaded == WhenUnloaded::Open).then(|| Arc::clone(&self.client.supplies))
+        (self.when_unloaded == WhenUnloaded::Open).then(|| Arc::clone(&self.client.supplies))
     }
 
     /// Whether the actor through which the session was last reached still runs.
@@ -136,7 +141,7 @@ impl SessionBackend for LocalSession {
                 return Ok(snapshot);
             }
             // The publisher is gone: the session was closed or deleted, or its engine has stopped.
-            let look = GetSnapshot { what: self.id.to_string() };
+            let look = GetSnapshot { given: self.id.to_string() };
             let SeenSnapshot { snapshot, .. } =
                 self.client.manager.send(look).await.map_err(|_| SessionError::Stopped)??;
             if snapshot.settings.id != self.id {

@@ -28,10 +28,10 @@ impl LocalSessions {
         Self(ClientContext { manager, who, supplies: Arc::default() })
     }
 
-    async fn get_snapshot(&self, what: &str) -> Result<SeenSnapshot, SessionError> {
+    async fn get_snapshot(&self, given: &str) -> Result<SeenSnapshot, SessionError> {
         self.0
             .manager
-            .send(GetSnapshot { what: what.to_owned() })
+            .send(GetSnapshot { given: given.to_owned() })
             .await
             .map_err(|_| SessionError::Stopped)?
     }
@@ -59,8 +59,8 @@ impl Backend for LocalSessions {
         Ok(LocalSession::new(self.0.clone(), WhenUnloaded::Open, live))
     }
 
-    async fn get(&self, what: &str) -> Result<LocalSession, SessionError> {
-        let find = Find { what: what.to_owned(), supplies: Arc::clone(&self.0.supplies) };
+    async fn get(&self, given: &str) -> Result<LocalSession, SessionError> {
+        let find = Find { given: given.to_owned(), supplies: Arc::clone(&self.0.supplies) };
         let live = self.0.manager.send(find).await.map_err(|_| SessionError::Stopped)??;
         Ok(LocalSession::new(self.0.clone(), WhenUnloaded::Open, live))
     }
@@ -71,14 +71,14 @@ impl Backend for LocalSessions {
         Ok(LocalSession::new(self.0.clone(), WhenUnloaded::Fail, live))
     }
 
-    async fn look(&self, what: &str) -> Result<Arc<Snapshot>, SessionError> {
-        Ok(self.get_snapshot(what).await?.snapshot)
+    async fn look(&self, given: &str) -> Result<Arc<Snapshot>, SessionError> {
+        Ok(self.get_snapshot(given).await?.snapshot)
     }
 
-    async fn delete(&self, what: &str) -> Result<(), SessionError> {
+    async fn delete(&self, given: &str) -> Result<(), SessionError> {
         self.0
             .manager
-            .send(DeleteSession(what.to_owned()))
+            .send(DeleteSession(given.to_owned()))
             .await
             .map_err(|_| SessionError::Stopped)?
     }
@@ -144,8 +144,8 @@ impl Backend for LocalSessions {
         LocalWatch::open(self.0.manager.clone()).await
     }
 
-    async fn export(&self, what: &str, out: &mut (dyn Write + Send)) -> Result<(), ExportError> {
-        let id = self.look(what).await?.settings.id.clone();
+    async fn export(&self, given: &str, out: &mut (dyn Write + Send)) -> Result<(), ExportError> {
+        let id = self.look(given).await?.settings.id.clone();
         transfer::export(&*self.engine().await?.store, &id, out).await
     }
 

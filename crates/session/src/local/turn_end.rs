@@ -20,9 +20,9 @@ pub(super) async fn wait(
         Err(error) => Err(error),
     };
     match waiting {
-        Ok(Some(end)) => {
+        Ok(Some(receiver)) => {
             // If the sender was dropped, the actor has failed.
-            if let Ok(end) = end.await {
+            if let Ok(end) = receiver.await {
                 return Ok(Some(end));
             }
         }

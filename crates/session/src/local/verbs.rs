@@ -19,12 +19,13 @@ use crate::backend::Backend;
 use crate::manager::{CheckAnswer, Manager, OnSession};
 use crate::state::ByClient;
 
-type Carried<V> = BoxFuture<'static, Result<<V as Verb>::Reply, SessionError>>;
+/// The future of a verb's reply.
+type CarriedOut<V> = BoxFuture<'static, Result<<V as Verb>::Reply, SessionError>>;
 
 /// A verb of an engine in this process.
 pub(crate) trait CarryOut: Verb {
     /// Carries out the verb.
-    fn carry_out(request: ByClient<Self>, target: Target) -> Carried<Self>;
+    fn carry_out(request: ByClient<Self>, target: Target) -> CarriedOut<Self>;
 }
 
 /// The session of a verb.
@@ -39,7 +40,7 @@ pub(crate) enum Target {
 macro_rules! by_actor {
     ($($verb:ty),* $(,)?) => {$(
         impl CarryOut for $verb {
-            fn carry_out(request: ByClient<Self>, target: Target) -> Carried<Self> {
+            fn carry_out(request: ByClient<Self>, target: Target) -> CarriedOut<Self> {
                 async move { ask_actor(&target.reach().await?, request).await }.boxed()
             }
         }
@@ -50,7 +51,7 @@ macro_rules! by_actor {
 macro_rules! by_manager {
     ($($verb:ty),* $(,)?) => {$(
         impl CarryOut for $verb {
-            fn carry_out(request: ByClient<Self>, target: Target) -> Carried<Self> {
+            fn carry_out(request: ByClient<Self>, target: Target) -> CarriedOut<Self> {
                 async move {
                     let (id, supplies_to_open) = (target.id().clone(), target.supplies_to_open());
                     ask_manager(target.client(), OnSession { id, request, supplies_to_open }).await
@@ -75,7 +76,7 @@ by_manager!(RenameRequest, ChangeModelRequest, CloseRequest);
 
 /// A session gets an actor for an answer only if it would accept the answer.
 impl CarryOut for AnswerRequest {
-    fn carry_out(request: ByClient<Self>, target: Target) -> Carried<Self> {
+    fn carry_out(request: ByClient<Self>, target: Target) -> CarriedOut<Self> {
         let answer = async move {
             let check = || {
                 let (id, request) = (target.id().clone(), request.clone());
@@ -117,7 +118,7 @@ where
 
 impl Target {
     /// Carries out a verb on the session, in the name of the client.
-    pub(super) fn carry_out<V: CarryOut>(self, mut verb: V) -> Carried<V> {
+    pub(super) fn carry_out<V: CarryOut>(self, mut verb: V) -> CarriedOut<V> {
         let client = self.client();
         verb.supply(&client.supplies);
         let by = client.who.clone();

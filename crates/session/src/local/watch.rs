@@ -24,7 +24,7 @@ pub(crate) struct LocalWatch {
     live: StreamMap<SessionId, WatchStream<Arc<Snapshot>>>,
     /// The same snapshots, to read the last one of a session that is no longer live.
     shown: Snapshots,
-    /// How often sessions had become live when they were last read.
+    /// How often a session had become live when the sessions were last read.
     live_starts: u64,
     /// Which version of the saved sessions was reported; `None` before the first report.
     listed: Option<u64>,
@@ -40,18 +40,16 @@ impl LocalWatch {
     /// Starts to watch the sessions of this manager.
     pub(super) async fn open(manager: Addr<Manager>) -> Result<Self, SessionError> {
         let roster = manager.send(GetWatchSources).await.map_err(|_| SessionError::Stopped)?.roster;
-        let (live, shown, reported) = (StreamMap::new(), HashMap::new(), HashMap::new());
-        let (live_starts, listed, news, needs_reload) = (0, None, VecDeque::new(), false);
         let mut watch = Self {
             manager,
             roster,
-            live,
-            shown,
-            live_starts,
-            listed,
-            reported,
-            news,
-            needs_reload,
+            live: StreamMap::new(),
+            shown: HashMap::new(),
+            live_starts: 0,
+            listed: None,
+            reported: HashMap::new(),
+            news: VecDeque::new(),
+            needs_reload: false,
         };
         watch.reload_sessions().await?;
         Ok(watch)
@@ -60,9 +58,9 @@ impl LocalWatch {
     /// Reads the set of sessions. The saved ones, which can be many, are listed only if they may
     /// have changed.
     async fn reload_sessions(&mut self) -> Result<(), SessionError> {
-        let watched =
+        let sources =
             self.manager.send(GetWatchSources).await.map_err(|_| SessionError::Stopped)?;
-        let WatchSources { roster, live, live_starts, saved, stopping } = watched;
+        let WatchSources { roster, live, live_starts, saved_changes, stopping } = sources;
         // Keeps the streams of the sessions that are ending: each reports how its last turn ends.
         if stopping && self.listed.is_some() {
             return Ok(());
@@ -74,12 +72,12 @@ impl LocalWatch {
             self.report_live(&before, &live);
         }
         let new = live.iter().filter(|(id, _)| !before.contains_key(id)).count();
-        let missed = live_starts - self.live_starts != new as u64;
+        let missed_starts = live_starts - self.live_starts != new as u64;
         self.live =
             live.into_iter().map(|(id, shown)| (id, WatchStream::from_changes(shown))).collect();
-        if missed || self.listed != Some(saved) {
+        if missed_starts || self.listed != Some(saved_changes) {
             self.report_all().await?;
-            self.listed = Some(saved);
+            self.listed = Some(saved_changes);
         }
         self.live_starts = live_starts;
         Ok(())

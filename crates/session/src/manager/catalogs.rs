@@ -27,18 +27,18 @@ impl Registry {
 
 impl Catalogs {
     fn get(&mut self, supplies: ModelSupplies) -> Arc<Catalog> {
-        let Self(kept) = self;
-        let (supplies, catalog) = match kept.iter().position(|(known, _)| *known == supplies) {
-            Some(place) => kept.remove(place),
+        let Self(catalogs) = self;
+        let (supplies, catalog) = match catalogs.iter().position(|(known, _)| *known == supplies) {
+            Some(index) => catalogs.remove(index),
             None => {
                 let catalog = Arc::new(Catalog::supplied(supplies.clone()));
                 (supplies, catalog)
             }
         };
-        if kept.len() == MAX_CATALOGS {
-            kept.remove(0);
+        if catalogs.len() == MAX_CATALOGS {
+            catalogs.remove(0);
         }
-        kept.push((supplies, Arc::clone(&catalog)));
+        catalogs.push((supplies, Arc::clone(&catalog)));
         catalog
     }
 }

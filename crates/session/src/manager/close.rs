@@ -11,7 +11,7 @@ use crate::state::ByClient;
 use crate::store::StoreError;
 
 impl Registry {
-    /// Closes the session. Returns when its actor and everything of it have ended.
+    /// Closes the session. Returns when its actor and everything it started have ended.
     pub(super) async fn close(
         self: &Rc<Self>,
         id: &SessionId,

@@ -10,10 +10,10 @@ use super::registry::{Reached, Registry};
 
 impl Registry {
     /// Deletes the session with this id or name from the store.
-    pub(super) async fn delete(self: &Rc<Self>, what: &str) -> Result<(), SessionError> {
+    pub(super) async fn delete(self: &Rc<Self>, given: &str) -> Result<(), SessionError> {
         self.mended().await;
-        let known = self.match_ids(what);
-        let id = resolve_id_exact(what, known, &*self.engine.store).await?;
+        let known = self.match_ids(given);
+        let id = resolve_id_exact(given, known, &*self.engine.store).await?;
         match self.access(&id, 0, IfSaved::Change).await? {
             Reached::Live(_) => return Err(SessionError::Live { session: id }),
             Reached::Saved(owned) => owned.delete().await?,

@@ -26,9 +26,11 @@ pub(crate) struct SeenSnapshot {
 pub(super) enum KnownIds {
     /// The session with this id.
     Exactly(SessionId),
-    /// The session with this name, unless a saved one has this id.
+    /// The session that holds this name, and the same text as an id, if it can be one: a saved
+    /// session may have that id.
     Named(SessionId, Option<SessionId>),
-    /// No session, but a prefix of these ids.
+    /// No session with this id or name is known without the store. These are the known ids that
+    /// begin with the text; there may be none.
     Prefix(BTreeSet<SessionId>),
 }
 
@@ -36,14 +38,14 @@ impl Registry {
     /// Gets the session with this id, name or unique prefix of an id, with an actor.
     pub(super) async fn find(
         self: &Rc<Self>,
-        what: &str,
+        given: &str,
         supplies: &Supplies,
     ) -> Result<Live, SessionError> {
-        let id = match self.match_ids(what) {
+        let id = match self.match_ids(given) {
             KnownIds::Exactly(id) => id,
             known => {
                 self.mended().await;
-                resolve_id(what, known, &*self.engine.store).await?
+                resolve_id(given, known, &*self.engine.store).await?
             }
         };
         self.reopen(&id, supplies).await
@@ -51,28 +53,28 @@ impl Registry {
 
     /// Gets the snapshot of the session with this id, name or unique prefix of an id, without
     /// starting an actor.
-    pub(super) async fn snapshot(&self, what: &str) -> Result<SeenSnapshot, SessionError> {
-        let known = self.match_ids(what);
+    pub(super) async fn snapshot(&self, given: &str) -> Result<SeenSnapshot, SessionError> {
+        let known = self.match_ids(given);
         let ids = match &known {
             KnownIds::Exactly(id) => std::slice::from_ref(id).iter().collect::<Vec<_>>(),
             KnownIds::Named(id, _) => vec![id],
             KnownIds::Prefix(ids) => ids.iter().collect(),
         };
-        let shown = |id: &SessionId| {
+        let subscribe = |id: &SessionId| {
             let shown = self.read_record(id, |record| record.shown.subscribe())?;
             Some((id.clone(), (shown, self.lifecycle().is_live(id))))
         };
-        let shown: BTreeMap<_, _> = ids.into_iter().filter_map(shown).collect();
+        let shown_by_id: BTreeMap<_, _> = ids.into_iter().filter_map(subscribe).collect();
         let engine = &self.engine;
         if !matches!(known, KnownIds::Exactly(_)) {
             self.mended().await;
         }
-        let id = resolve_id(what, known, &*engine.store).await?;
-        if let Some((shown, live)) = shown.get(&id) {
+        let id = resolve_id(given, known, &*engine.store).await?;
+        if let Some((shown, live)) = shown_by_id.get(&id) {
             let mut snapshot = shown.borrow().clone();
-            let found = engine.store.gaps(&id);
-            if !found.is_empty() {
-                Arc::make_mut(&mut snapshot).gaps.merge(&found);
+            let gaps = engine.store.gaps(&id);
+            if !gaps.is_empty() {
+                Arc::make_mut(&mut snapshot).gaps.merge(&gaps);
             }
             return Ok(SeenSnapshot { snapshot, live: *live });
         }
@@ -135,19 +137,19 @@ impl Registry {
     }
 
     /// The session with this id or name, determined without the store.
-    pub(super) fn match_ids(&self, what: &str) -> KnownIds {
+    pub(super) fn match_ids(&self, given: &str) -> KnownIds {
         let lifecycle = self.lifecycle();
-        let id = what.parse::<SessionId>().ok();
+        let id = given.parse::<SessionId>().ok();
         let is_known =
             |id: &&SessionId| lifecycle.get(id).is_some_and(|session| session.record.is_some());
         if let Some(id) = id.as_ref().filter(is_known) {
             return KnownIds::Exactly(id.clone());
         }
-        match lifecycle.names.holder(what).cloned() {
+        match lifecycle.names.holder(given).cloned() {
             Some(named) => KnownIds::Named(named, id),
             None => {
                 let ids = lifecycle.records().map(|(id, ..)| id);
-                KnownIds::Prefix(ids.filter(|id| id.has_prefix(what)).cloned().collect())
+                KnownIds::Prefix(ids.filter(|id| id.has_prefix(given)).cloned().collect())
             }
         }
     }
@@ -155,7 +157,7 @@ impl Registry {
 
 /// Chooses the session with this id, else with this name, else with this prefix of its id.
 pub(super) async fn resolve_id(
-    what: &str,
+    given: &str,
     known: KnownIds,
     store: &dyn SessionStore,
 ) -> Result<SessionId, SessionError> {
@@ -169,49 +171,49 @@ pub(super) async fn resolve_id(
         KnownIds::Prefix(ids) => ids,
     };
     // A damaged session may be in the store but not in its list.
-    if let Ok(id) = what.parse()
+    if let Ok(id) = given.parse()
         && store.open(&id).await.is_ok()
     {
         return Ok(id);
     }
     let saved = store.list().await?;
-    let named = |saved: &&SavedSession| saved.summary.name == what;
-    if let Some(newest) = saved.iter().filter(named).max_by_key(|saved| saved.opened) {
+    let is_named = |saved: &&SavedSession| saved.summary.name == given;
+    if let Some(newest) = saved.iter().filter(is_named).max_by_key(|saved| saved.opened) {
         return Ok(newest.summary.id.clone());
     }
-    let saved = saved.iter().map(|saved| &saved.summary.id).filter(|id| id.has_prefix(what));
-    let ids: BTreeSet<_> = known.into_iter().chain(saved.cloned()).collect();
+    let prefixed = saved.iter().map(|saved| &saved.summary.id).filter(|id| id.has_prefix(given));
+    let ids: BTreeSet<_> = known.into_iter().chain(prefixed.cloned()).collect();
     match ids.len() {
-        0 => Err(SessionError::UnknownSession { given: what.to_owned() }),
+        0 => Err(SessionError::UnknownSession { given: given.to_owned() }),
         1 => ids.into_iter().next().ok_or(SessionError::Stopped),
         _ => {
-            Err(SessionError::Ambiguous { given: what.to_owned(), ids: ids.into_iter().collect() })
+            Err(SessionError::Ambiguous { given: given.to_owned(), ids: ids.into_iter().collect() })
         }
     }
 }
 
-/// As [`resolve_id`], for operations that can't be undone. Refuses a prefix of an id, and a name
+/// Like [`resolve_id`], for operations that can't be undone. Refuses a prefix of an id, and a name
 /// that several sessions have.
 pub(super) async fn resolve_id_exact(
-    what: &str,
+    given: &str,
     known: KnownIds,
     store: &dyn SessionStore,
 ) -> Result<SessionId, SessionError> {
     let is_live = matches!(known, KnownIds::Named(..));
-    let chosen = resolve_id(what, known, store).await?;
-    if chosen.as_str() == what {
+    let chosen = resolve_id(given, known, store).await?;
+    if chosen.as_str() == given {
         return Ok(chosen);
     }
-    let saved = store.list().await?.into_iter().filter(|saved| saved.summary.name == what);
+    let saved = store.list().await?.into_iter().filter(|saved| saved.summary.name == given);
     let mut ids: BTreeSet<_> = saved.map(|saved| saved.summary.id).collect();
     if ids.is_empty() && !is_live {
-        return Err(SessionError::Inexact { given: what.to_owned(), session: chosen });
+        return Err(SessionError::Inexact { given: given.to_owned(), session: chosen });
     }
     ids.insert(chosen.clone());
     match ids.len() {
         1 => Ok(chosen),
         _ => {
-            Err(SessionError::Ambiguous { given: what.to_owned(), ids: ids.into_iter().collect() })
+            Err(SessionError::Ambiguous { given: given.to_owned(), ids: ids.into_iter().collect() })
         }
     }
 }

@@ -20,12 +20,12 @@ pub(super) async fn resolve_folder(
         return Ok(folder);
     }
     let shown = path.display().to_string();
-    let looked = engine
+    let resolved = engine
         .runtime
         .spawn_blocking(move || canonical_folder(&path))
         .await
         .map_err(|_| SessionError::Stopped)?;
-    looked.map_err(|error| SessionError::Workspace { path: shown, message: error.to_string() })
+    resolved.map_err(|error| SessionError::Workspace { path: shown, message: error.to_string() })
 }
 
 fn canonical_folder(path: &Path) -> io::Result<PathBuf> {
@@ -44,13 +44,13 @@ fn cached_path(path: &Path) -> Option<PathBuf> {
     use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
 
     // Without links, the real path differs only in `//` and `/./`.
-    let plain = path.is_absolute() && path.components().all(|part| part != Component::ParentDir);
+    let is_plain = path.is_absolute() && path.components().all(|part| part != Component::ParentDir);
     let how = ResolveFlags::CACHED | ResolveFlags::NO_SYMLINKS;
-    let opens = || {
+    let is_cached = || {
         openat2(CWD, path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty(), how)
             .is_ok()
     };
-    (plain && opens()).then(|| path.components().collect())
+    (is_plain && is_cached()).then(|| path.components().collect())
 }
 
 /// Other systems have no such lookup.

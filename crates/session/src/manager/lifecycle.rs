@@ -47,7 +47,7 @@ pub(super) struct Lifecycle<H: Host> {
     places: Places<H::PlaceCaller>,
     unused: MaybeUnused,
     /// The number of the newest actor of all sessions.
-    actors: u64,
+    last_actor: u64,
     stopping: bool,
 }
 
@@ -69,7 +69,7 @@ pub(super) struct Session<H: Host> {
 pub(super) enum Phase {
     /// The session is only in its log.
     Saved,
-    /// The session is only in its log, and one caller has that for itself: to change it, or to
+    /// The session is only in its log, and one caller has the log for itself: to change it, or to
     /// start an actor.
     Owned,
     /// The session has a place and is about to have an actor.
@@ -167,7 +167,7 @@ impl<H: Host> Lifecycle<H> {
             names: Names::default(),
             places: Places::new(max_live),
             unused: MaybeUnused::default(),
-            actors: 0,
+            last_actor: 0,
             stopping: false,
         }
     }
@@ -280,8 +280,8 @@ impl<H: Host> Lifecycle<H> {
     fn started(&mut self, id: &SessionId, effects: &mut Effects<H>) {
         let Some(session) = self.sessions.get_mut(id) else { return };
         let Phase::Starting { rebuilding } = session.phase else { return };
-        self.actors += 1;
-        session.actor = self.actors;
+        self.last_actor += 1;
+        session.actor = self.last_actor;
         session.phase = Phase::Live;
         session.closed = false;
         self.places.started(id, rebuilding);
@@ -369,7 +369,7 @@ impl<H: Host> Lifecycle<H> {
         }
     }
 
-    /// Replies with an error to the callers that wait for this access to a session.
+    /// Replies with an error to the callers that wait for a session and whose access `fails`.
     fn fail_waiting(
         &mut self,
         id: &SessionId,
@@ -398,35 +398,43 @@ impl<H: Host> Lifecycle<H> {
                     effects.push(Effect::GrantPlace(caller, Ok(())));
                 }
                 Step::Unload(id) => effects.push(Effect::Unload(id)),
-                Step::Refuse(caller, most) => {
+                Step::Refuse(caller, limit) => {
                     effects.push(Effect::GrantPlace(
                         caller,
-                        Err(SessionError::TooManySessions { limit: most }),
+                        Err(SessionError::TooManySessions { limit }),
                     ));
                 }
             }
         }
     }
 
-    /// Removes the session if it is only saved and has no record, or its record is `unused`.
+    /// Removes the session if it is only saved and has no record, or its record `is_unused`.
     /// Otherwise it is checked again later.
-    pub(super) fn remove_if(&mut self, id: &SessionId, unused: impl Fn(&H::Record, bool) -> bool) {
+    pub(super) fn remove_if(
+        &mut self,
+        id: &SessionId,
+        is_unused: impl Fn(&H::Record, bool) -> bool,
+    ) {
         let Some(session) = self.sessions.get(id).filter(|session| session.phase == Phase::Saved)
         else {
             return;
         };
         match &session.record {
-            Some(record) if !unused(record, session.closed) => self.unused.add(id),
+            Some(record) if !is_unused(record, session.closed) => self.unused.add(id),
             _ => drop(self.sessions.remove(id)),
         }
     }
 
-    /// Removes sessions that are only saved, if their records are `unused`. Checks those that were
-    /// checked longest ago, and at most `most`.
-    pub(super) fn remove_unused(&mut self, most: usize, unused: impl Fn(&H::Record, bool) -> bool) {
-        for _ in 0..most.min(self.unused.order.len()) {
+    /// Removes sessions that are only saved and have no record, or whose record `is_unused`. Checks
+    /// those that were checked longest ago, and at most `max`.
+    pub(super) fn remove_unused(
+        &mut self,
+        max: usize,
+        is_unused: impl Fn(&H::Record, bool) -> bool,
+    ) {
+        for _ in 0..max.min(self.unused.order.len()) {
             if let Some(id) = self.unused.next() {
-                self.remove_if(&id, &unused);
+                self.remove_if(&id, &is_unused);
             }
         }
     }

@@ -34,16 +34,17 @@ impl Registry {
             Vec::new()
         });
         self.input(Input::Ready);
-        let cut = |saved: &SavedSession| {
+        let needs_mending = |saved: &SavedSession| {
             saved.summary.status != SessionStatus::Idle || saved.summary.hold != Hold::Off
         };
-        let mended = saved.into_iter().filter(cut).map(|SavedSession { summary, .. }| async move {
+        let cut = stream::iter(saved.into_iter().filter(needs_mending));
+        cut.for_each_concurrent(MAX_PARALLEL, |SavedSession { summary, .. }| async move {
             let id = summary.id;
             match mend(engine, &id).await {
                 Ok(facts) => tracing::info!(session = %id, facts, "session mended after a crash"),
                 Err(error) => tracing::error!(session = %id, %error, "session can't be mended"),
             }
-        });
-        stream::iter(mended).for_each_concurrent(MAX_PARALLEL, |mended| mended).await;
+        })
+        .await;
     }
 }

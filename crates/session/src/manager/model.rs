@@ -1,4 +1,5 @@
-//! Changing a session's model: found by name, given to the session's actor and to later ones.
+//! Changing a session's model: it is found by name, and given to the session's actor and to later
+//! actors.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -23,18 +24,18 @@ impl Registry {
         let ByClient { verb, by } = request;
         let model = self.catalog_for(verb.supplies).get(&verb.model)?;
         self.use_model(id, &model, supplies_to_open, &by).await?;
-        // The next actor after a failure gets it, too, unless another change has followed.
+        // The next actor after a failure gets the same model, unless another change has followed.
         self.edit_record(id, |record| {
-            let is_its = record.shown.borrow().settings.model == model.name();
-            if let Some(env) = record.env.take_if(|_| is_its) {
+            let is_current = record.shown.borrow().settings.model == model.name();
+            if let Some(env) = record.env.take_if(|_| is_current) {
                 record.env = Some(Arc::new(SessionEnv { model, ..(*env).clone() }));
             }
         });
         Ok(())
     }
 
-    /// Gives the model to the session's actor. If that was unloaded in the meantime, it is asked
-    /// again, which does no harm.
+    /// Gives the model to the session's actor. If the actor has ended in the meantime, tries once
+    /// more with the next one; a repeated change does no harm.
     async fn use_model(
         self: &Rc<Self>,
         id: &SessionId,

@@ -137,7 +137,8 @@ impl Registry {
         let settings = state.settings();
         let model = self.catalog_for(supplies.models.clone()).get(&settings.model).unwrap_or_else(
             |error| {
-                // Without its model, the session can still be read, and says why it does not continue.
+                // Without its model, the session can still be read. Every request to the model fails
+                // with this error.
                 Arc::new(Unusable { name: settings.model.clone(), error })
             },
         );
@@ -155,7 +156,7 @@ impl Owned {
     ) -> Result<Live, SessionError> {
         let opened = self.try_open(seen, supplies, even_closed).await;
         match &opened {
-            // Only those that wait to open a closed session may do so.
+            // Of the waiting callers, only those that reopen a closed session may open this one.
             Err(SessionError::Refused(Refused::Closed)) => self.set_closed(true),
             Err(error) => self.failed = Some(error.clone()),
             Ok(_) => {}

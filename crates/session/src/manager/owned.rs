@@ -41,9 +41,13 @@ impl Owned {
         session.handle_input(request)?;
         if let Phase::Interrupting(turn, _) = session.state().phase() {
             // There is no runner to wait for.
-            let (turn, tools, processes) = (turn.id, Vec::new(), EndedProcesses::default());
-            let report =
-                Report::Finished { outcome: Outcome::Interrupted, error: None, tools, processes };
+            let turn = turn.id;
+            let report = Report::Finished {
+                outcome: Outcome::Interrupted,
+                error: None,
+                tools: Vec::new(),
+                processes: EndedProcesses::default(),
+            };
             session.handle_input(RunnerReport { turn, report })?;
         }
         self.save(session).await

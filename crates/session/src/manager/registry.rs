@@ -34,8 +34,8 @@ pub(super) struct Registry {
     pub(super) roster: RefCell<Roster>,
     lifecycle: RefCell<Lifecycle<Hosted>>,
     arbiters: Vec<Arbiter>,
-    /// The arbiter for the next actor.
-    next_arbiter: Cell<usize>,
+    /// The index of the arbiter that was chosen last.
+    last_arbiter: Cell<usize>,
     /// Whether the store was checked for damage.
     pub(super) checked: Cell<bool>,
     /// Whether the sessions that a crash cut are mended. Saved sessions are shown and opened only
@@ -81,9 +81,9 @@ pub(super) struct Record {
 /// The present actor of a session.
 pub(super) struct RunningActor {
     pub(super) address: Addr<SessionActor>,
-    /// Closed when everything of the session has ended.
+    /// Closed when everything that the session started has ended.
     pub(super) alive: mpsc::Receiver<()>,
-    /// How the actor ended, once everything of it has ended; at once if it failed.
+    /// How the actor ended, once everything it started has ended; at once if it failed.
     pub(super) end: watch::Receiver<Option<ActorEnd>>,
 }
 
@@ -96,7 +96,7 @@ impl Registry {
             roster: RefCell::default(),
             lifecycle: RefCell::new(lifecycle),
             arbiters,
-            next_arbiter: Cell::new(0),
+            last_arbiter: Cell::new(0),
             checked: Cell::new(false),
             mended: watch::Sender::new(false),
         }
@@ -109,15 +109,15 @@ impl Registry {
         seen: u64,
         if_saved: IfSaved,
     ) -> Result<Reached, SessionError> {
-        let actor = self.read_record(id, |record| {
+        let is_disconnected = self.read_record(id, |record| {
             record.actor.as_ref().is_some_and(|actor| !actor.address.connected())
         });
-        if actor == Some(true) {
+        if is_disconnected == Some(true) {
             self.input(Input::Disconnected { id: id.clone() });
         }
         let reached = self.request(id, Access { seen, if_saved }).await;
         match &reached {
-            // It may have been cut by a crash.
+            // A crash may have cut the session's last turn.
             Ok(Reached::Saved(_)) if self.read_record(id, |_| ()).is_none() => self.mended().await,
             Err(SessionError::NotLive { .. }) if self.read_record(id, |_| ()).is_none() => {
                 return Err(saved::why_not_live(&*self.engine.store, id.clone()).await);
@@ -190,7 +190,7 @@ impl Registry {
                 let owned = Owned::new(Rc::clone(self), id);
                 actix_rt::spawn(async move {
                     tokio::time::sleep(delay).await;
-                    all_ended(alive, owned.registry.end_patience()).await;
+                    wait_for_end(alive, owned.registry.end_timeout()).await;
                     owned.rebuild().await;
                 });
             }
@@ -234,7 +234,7 @@ impl Registry {
         None
     }
 
-    /// A session's actor has ended. Returns the receiver that shows when everything of it has
+    /// A session's actor has ended. Returns the receiver that shows when everything it started has
     /// ended, except after a failure.
     pub(super) fn actor_ended(
         self: &Rc<Self>,
@@ -246,7 +246,7 @@ impl Registry {
             self.roster.borrow().changed();
         }
         let ended = self.edit_record(id, |record| {
-            // The next actor after a failure needs both.
+            // The next actor after a failure needs the environment, and waits for `alive`.
             if end == ActorEnd::Failed {
                 return None;
             }
@@ -265,18 +265,18 @@ impl Registry {
     }
 
     fn remove_if_unused(&self, id: &SessionId) {
-        let unused = |record: &Record, closed| self.is_unused(record, closed);
-        self.lifecycle.borrow_mut().remove_if(id, unused);
+        let is_unused = |record: &Record, closed| self.is_unused(record, closed);
+        self.lifecycle.borrow_mut().remove_if(id, is_unused);
     }
 
     /// Removes some sessions that are only saved, have complete logs, and have no client.
     pub(super) fn remove_unused(&self) {
-        let unused = |record: &Record, closed| self.is_unused(record, closed);
-        self.lifecycle.borrow_mut().remove_unused(UNUSED_CHECKS, unused);
+        let is_unused = |record: &Record, closed| self.is_unused(record, closed);
+        self.lifecycle.borrow_mut().remove_unused(UNUSED_CHECKS, is_unused);
     }
 
     fn is_unused(&self, record: &Record, closed: bool) -> bool {
-        // From the close on, the store has everything.
+        // Clients of a closed session can read everything from the store.
         let has_client = !closed && record.shown.receiver_count() > 0;
         !has_client && !self.engine.lacks_saves(&record.shown.borrow())
     }
@@ -308,22 +308,22 @@ impl Registry {
 
     /// The arbiter for the next actor.
     pub(super) fn next_arbiter(&self) -> Option<ArbiterHandle> {
-        let next = (self.next_arbiter.get() + 1) % self.arbiters.len().max(1);
-        self.next_arbiter.set(next);
+        let next = (self.last_arbiter.get() + 1) % self.arbiters.len().max(1);
+        self.last_arbiter.set(next);
         Some(self.arbiters.get(next)?.handle())
     }
 
-    /// How long everything of a session may take to end after its actor.
-    pub(super) fn end_patience(&self) -> Duration {
+    /// How long everything that a session started may take to end after its actor.
+    pub(super) fn end_timeout(&self) -> Duration {
         self.engine.limits.grace() + 2 * ABANDON_AFTER
     }
 }
 
-/// Waits until everything of a session has ended, for at most `patience`.
-pub(super) async fn all_ended(alive: Option<mpsc::Receiver<()>>, patience: Duration) {
+/// Waits until everything that a session started has ended, for at most `timeout`.
+pub(super) async fn wait_for_end(alive: Option<mpsc::Receiver<()>>, timeout: Duration) {
     let Some(mut alive) = alive else { return };
     // The processes of background jobs may still be ending.
-    let _ = tokio::time::timeout(patience, async { while alive.recv().await.is_some() {} }).await;
+    let _ = tokio::time::timeout(timeout, async { while alive.recv().await.is_some() {} }).await;
 }
 
 /// Whether the session seems to be at rest, without clients and completely saved.

@@ -1,4 +1,4 @@
-//! Renaming a session: the new name is reserved, and the old one is freed at the end.
+//! Renaming a session: the new name is reserved first, and the old one is freed at the end.
 
 use std::rc::Rc;
 
@@ -38,7 +38,7 @@ impl Registry {
     }
 
     /// Renames the session through its actor, or in its log if it has no actor. If the actor has
-    /// ended in the meantime, this is repeated, which does no harm.
+    /// ended in the meantime, tries again; a repeated rename does no harm.
     async fn rename_live_or_saved(
         self: &Rc<Self>,
         id: &SessionId,

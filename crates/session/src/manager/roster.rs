@@ -13,8 +13,8 @@ pub(super) struct Roster {
     changes: watch::Sender<u64>,
     /// How often a session became live.
     live_starts: u64,
-    /// How often there was a change that only the store shows.
-    saved: u64,
+    /// How often a session without an actor appeared, disappeared or changed.
+    saved_changes: u64,
 }
 
 impl Roster {
@@ -31,7 +31,7 @@ impl Roster {
 
     /// A session without an actor appeared, disappeared or changed.
     pub(super) fn saved_changed(&mut self) {
-        self.saved += 1;
+        self.saved_changes += 1;
         self.changed();
     }
 }
@@ -46,7 +46,7 @@ pub(crate) struct WatchSources {
     /// have become live and ended in between.
     pub(crate) live_starts: u64,
     /// Unchanged while the saved sessions are unchanged, except for sessions that were live.
-    pub(crate) saved: u64,
+    pub(crate) saved_changes: u64,
     /// Whether the engine is stopping. Then `live` is empty, and the ending sessions still publish.
     pub(crate) stopping: bool,
 }
@@ -68,7 +68,7 @@ impl Registry {
             roster: roster.changes.subscribe(),
             live,
             live_starts: roster.live_starts,
-            saved: roster.saved,
+            saved_changes: roster.saved_changes,
             stopping,
         }
     }

@@ -24,15 +24,14 @@ impl Registry {
             }
         }
         // Enough time to end all work, leave behind tools that do not return, and save.
-        let patience =
-            (self.engine.limits.grace() + 2 * ABANDON_AFTER + SAVE_LATE).min(STOP_WITHIN);
+        let timeout = (self.engine.limits.grace() + 2 * ABANDON_AFTER + SAVE_LATE).min(STOP_WITHIN);
         actix_rt::spawn(async move {
-            let down = async {
+            let all_ended = async {
                 for mut alive in running {
                     while alive.recv().await.is_some() {}
                 }
             };
-            if tokio::time::timeout(patience, down).await.is_err() {
+            if tokio::time::timeout(timeout, all_ended).await.is_err() {
                 tracing::warn!("some tools did not return and were abandoned");
             }
             System::current().stop();

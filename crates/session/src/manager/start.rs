@@ -14,7 +14,7 @@ use tracing::Instrument;
 use super::Live;
 use super::lifecycle::{ActorEnd, Input, RESTART_DELAY};
 use super::owned::Owned;
-use super::registry::{Record, Registry, RunningActor, all_ended};
+use super::registry::{Record, Registry, RunningActor, wait_for_end};
 use crate::actor::{ActorArgs, Restored, SessionActor, now};
 use crate::saved::{LoadedSession, load_for_owner};
 use crate::session_env::SessionEnv;
@@ -46,8 +46,7 @@ impl Owned {
     }
 
     /// Starts the next actor of a session that failed, from its log and with the same environment.
-    /// As long as the log can't be read, that is tried again, because the session's state is
-    /// unknown.
+    /// While the log can't be read, the session's state is unknown, so the start is tried again.
     pub(super) async fn rebuild(mut self) {
         while let Err(error) = self.try_rebuild().await {
             tracing::error!(session = %self.id, %error, "session could not be rebuilt");
@@ -88,9 +87,9 @@ impl Owned {
                 by: Who::named("holdpoint"),
             }));
         }
-        let named = &state.settings().name;
-        let name = registry.lifecycle().names.claim_numbered(id, named);
-        if name != *named {
+        let logged_name = &state.settings().name;
+        let name = registry.lifecycle().names.claim_numbered(id, logged_name);
+        if name != *logged_name {
             corrections
                 .push(Fact::Session(SessionFact::Renamed { name, by: Who::named("holdpoint") }));
         }
@@ -156,8 +155,8 @@ impl Owned {
 }
 
 impl Registry {
-    /// Waits for the end of an actor. Returns a receiver that shows it once everything of the
-    /// session has ended, or at once after a failure.
+    /// Waits for the end of an actor. Returns a receiver that shows it once everything it
+    /// started has ended, or at once after a failure.
     fn watch_actor(
         self: &Rc<Self>,
         id: SessionId,
@@ -168,14 +167,15 @@ impl Registry {
         actix_rt::spawn(async move {
             let end = ended.await.unwrap_or(ActorEnd::Failed);
             let alive = registry.actor_ended(&id, end);
-            all_ended(alive, registry.end_patience()).await;
+            wait_for_end(alive, registry.end_timeout()).await;
             shows.send_replace(Some(end));
         });
         end
     }
 }
 
-/// Logs changes that a start makes, for example of a name that another live session has by now.
+/// Logs the changes that a start makes, for example a new name if another live session has taken
+/// the old one.
 async fn log_corrections(
     facts: Vec<Fact>,
     state: &mut State,
@@ -201,9 +201,9 @@ async fn log_corrections(
     Ok(())
 }
 
-/// The first item id that clients have not seen. If all facts were saved, every item that is not in
-/// the log took a number. If not, no number was given back, and far more ids are skipped than were
-/// seen.
+/// The first item id that clients have not seen. If the last owner saved all facts, every item that
+/// is missing from the log took an event number. If not, it gave back none of its reserved numbers,
+/// and far more ids are skipped than clients have seen.
 pub(super) fn first_item(state: &State, numbers: &Numbers) -> ItemId {
     let unsaved = numbers.used().saturating_sub(state.last());
     ItemId(state.next_item().0.saturating_add(unsaved))

@@ -15,9 +15,10 @@ mod provider_settings;
 
 /// The table in which new sessions find their model.
 pub struct Catalog {
+    /// The default model in the configuration.
     configured: Option<String>,
-    /// The first model that an embedder added.
-    own: Option<String>,
+    /// The name of the first model that an embedder added.
+    first_added: Option<String>,
     providers: BTreeMap<Provider, ProviderSettings>,
     settings: BTreeMap<String, ModelSettings>,
     proxies: Proxies,
@@ -69,8 +70,8 @@ impl Catalog {
     /// configuration takes precedence over it, and an empty value counts as unset.
     pub fn new(config: &Config, env: impl Fn(&str) -> Option<String>) -> Self {
         let Config { model, providers, models, .. } = config.clone();
-        let (proxies, certificates) =
-            (Proxies::from_env(&env), absolute(Certificates::from_env(&env)));
+        let proxies = Proxies::from_env(&env);
+        let certificates = with_absolute_paths(Certificates::from_env(&env));
         Self::from_supplies(ModelSupplies { model, providers, models, proxies, certificates }, &env)
     }
 
@@ -82,15 +83,15 @@ impl Catalog {
 
     fn from_supplies(supplies: ModelSupplies, env: &impl Fn(&str) -> Option<String>) -> Self {
         let ModelSupplies { model, mut providers, models, proxies, certificates } = supplies;
-        let reached = |provider| {
+        let find_settings = |provider| {
             let configured = providers.remove(Provider::name(provider)).unwrap_or_default();
             (provider, ProviderSettings::find(provider, configured, env))
         };
         let rehearsal: Arc<dyn Model> = Arc::new(Rehearsal);
         Self {
             configured: model.and_then(provider_settings::non_empty),
-            own: None,
-            providers: Provider::ALL.into_iter().map(reached).collect(),
+            first_added: None,
+            providers: Provider::ALL.into_iter().map(find_settings).collect(),
             settings: models,
             proxies,
             certificates,
@@ -105,7 +106,7 @@ impl Catalog {
     #[must_use]
     pub fn with(mut self, model: Arc<dyn Model>) -> Self {
         let name = model.name().to_owned();
-        self.own.get_or_insert_with(|| name.clone());
+        self.first_added.get_or_insert_with(|| name.clone());
         self.models.insert(name, model);
         self
     }
@@ -119,36 +120,36 @@ impl Catalog {
         if let Some(model) = self.existing(name) {
             return Ok(model);
         }
-        let asked: ModelName = name.parse().map_err(|error: holdpoint_common::ConfigError| {
+        let parsed: ModelName = name.parse().map_err(|error: holdpoint_common::ConfigError| {
             ModelError::Setup { message: error.to_string(), hint: HINT.into() }
         })?;
-        if asked.provider == "rehearsal" {
+        if parsed.provider == "rehearsal" {
             return Err(ModelError::Setup {
                 message: format!("there is no model `{name}`"),
                 hint: "use --model rehearsal, without a name after it".into(),
             });
         }
-        let provider: Provider = asked.provider.parse()?;
-        let name = asked.name.as_deref().unwrap_or(provider.default_model());
-        let full = format!("{provider}/{name}");
-        if let Some(model) = self.existing(&full) {
+        let provider: Provider = parsed.provider.parse()?;
+        let name = parsed.name.as_deref().unwrap_or(provider.default_model());
+        let full_name = format!("{provider}/{name}");
+        if let Some(model) = self.existing(&full_name) {
             return Ok(model);
         }
-        let settings = self.settings.get(&full).cloned().unwrap_or_default();
+        let settings = self.settings.get(&full_name).cloned().unwrap_or_default();
         let model = provider.model(name, &self.access(provider)?, &settings)?;
-        Ok(self.keep(full, model))
+        Ok(self.keep(full_name, model))
     }
 
     /// The model of a session that does not name one: the configured one, else the embedder's own,
     /// else that of the first provider with a key, else `rehearsal`.
     #[must_use]
     pub fn default_name(&self) -> DefaultModel {
-        let keyed = || self.providers.iter().find(|(_, reach)| reach.key.is_some());
+        let first_with_key = || self.providers.iter().find(|(_, settings)| settings.key.is_some());
         let (name, why) = if let Some(name) = &self.configured {
             (name.clone(), "`model` in the configuration".to_owned())
-        } else if let Some(name) = &self.own {
+        } else if let Some(name) = &self.first_added {
             (name.clone(), "it was added by the program".to_owned())
-        } else if let Some((provider, _)) = keyed() {
+        } else if let Some((provider, _)) = first_with_key() {
             (provider.name().to_owned(), format!("a key for {provider} is set"))
         } else {
             (
@@ -156,19 +157,19 @@ impl Catalog {
                 "no model is configured and no provider's key is set".to_owned(),
             )
         };
-        let name = name.parse::<Provider>().map_or(name, full_default);
+        let name = name.parse::<Provider>().map_or(name, default_full_name);
         DefaultModel { name, why }
     }
 
     /// The settings in effect for every provider.
     #[must_use]
     pub fn providers(&self) -> Vec<ProviderSetup> {
-        let setup = |(provider, reach): (&Provider, &ProviderSettings)| ProviderSetup {
+        let setup = |(provider, settings): (&Provider, &ProviderSettings)| ProviderSetup {
             provider: *provider,
-            default_model: full_default(*provider),
-            base_url: reach.base_url(*provider),
-            base_url_from: reach.base_url.as_ref().map(|setting| setting.from.clone()),
-            key_from: reach.key.as_ref().map(|setting| setting.from.clone()),
+            default_model: default_full_name(*provider),
+            base_url: settings.base_url(*provider),
+            base_url_from: settings.base_url.as_ref().map(|setting| setting.from.clone()),
+            key_from: settings.key.as_ref().map(|setting| setting.from.clone()),
         };
         self.providers.iter().map(setup).collect()
     }
@@ -176,16 +177,17 @@ impl Catalog {
     /// The supplies that a client needs to find the same models elsewhere, including the keys.
     #[must_use]
     pub fn supplies(&self) -> ModelSupplies {
-        let reached = |(provider, reach): (&Provider, &ProviderSettings)| {
+        let supplied = |(provider, settings): (&Provider, &ProviderSettings)| {
             let value = |setting: &Option<provider_settings::Setting>| {
                 setting.as_ref().map(|setting| setting.value.clone())
             };
-            let (api_key, base_url) = (value(&reach.key), value(&reach.base_url));
+            let api_key = value(&settings.key);
+            let base_url = value(&settings.base_url);
             (provider.name().to_owned(), holdpoint_common::ProviderSettings { api_key, base_url })
         };
         ModelSupplies {
             model: self.configured.clone(),
-            providers: self.providers.iter().map(reached).collect(),
+            providers: self.providers.iter().map(supplied).collect(),
             models: self.settings.clone(),
             proxies: self.proxies.clone(),
             certificates: self.certificates.clone(),
@@ -193,9 +195,9 @@ impl Catalog {
     }
 
     fn access(&self, provider: Provider) -> Result<Access, ModelError> {
-        let reach = self.providers.get(&provider);
-        let access =
-            reach.and_then(|reach| reach.access(provider, &self.proxies, &self.certificates));
+        let settings = self.providers.get(&provider);
+        let access = settings
+            .and_then(|settings| settings.access(provider, &self.proxies, &self.certificates));
         access.ok_or_else(|| ModelError::Setup {
             message: format!("there is no key for {provider}"),
             hint: format!(
@@ -207,26 +209,26 @@ impl Catalog {
         })
     }
 
-    /// The model of that full name, if it exists already.
+    /// The model with this full name, if it exists already.
     fn existing(&self, name: &str) -> Option<Arc<dyn Model>> {
         if let Some(model) = self.models.get(name) {
             return Some(Arc::clone(model));
         }
-        let mut made = self.built();
-        let place = made.iter().position(|(known, _)| known == name)?;
+        let mut built = self.built();
+        let index = built.iter().position(|(known, _)| known == name)?;
         // The last used model moves to the end.
-        made[place..].rotate_left(1);
-        made.last().map(|(_, model)| Arc::clone(model))
+        built[index..].rotate_left(1);
+        built.last().map(|(_, model)| Arc::clone(model))
     }
 
-    /// Keeps a model that was made under `name`.
+    /// Keeps a new model under `name`, for reuse.
     fn keep(&self, name: String, model: Arc<dyn Model>) -> Arc<dyn Model> {
-        let mut made = self.built();
-        made.retain(|(known, _)| *known != name);
-        if made.len() == MAX_BUILT_MODELS {
-            made.remove(0);
+        let mut built = self.built();
+        built.retain(|(known, _)| *known != name);
+        if built.len() == MAX_BUILT_MODELS {
+            built.remove(0);
         }
-        made.push((name, Arc::clone(&model)));
+        built.push((name, Arc::clone(&model)));
         model
     }
 
@@ -237,26 +239,26 @@ impl Catalog {
 
 /// Makes the paths absolute: a relative path starts at this process's folder, and a daemon has
 /// another one.
-fn absolute(certificates: Certificates) -> Certificates {
-    let path = |path: &str| match std::path::absolute(path) {
+fn with_absolute_paths(certificates: Certificates) -> Certificates {
+    let absolute = |path: &str| match std::path::absolute(path) {
         Ok(absolute) => absolute.to_string_lossy().into_owned(),
         // There is no current folder, or the path is an empty entry of a list.
         Err(_) => path.to_owned(),
     };
     let Certificates { file, dir } = certificates;
-    let dirs = |dirs: String| dirs.split(':').map(path).collect::<Vec<_>>().join(":");
-    Certificates { file: file.as_deref().map(path), dir: dir.map(dirs) }
+    let dirs = |dirs: String| dirs.split(':').map(absolute).collect::<Vec<_>>().join(":");
+    Certificates { file: file.as_deref().map(absolute), dir: dir.map(dirs) }
 }
 
 /// The full name of a provider's default model.
-fn full_default(provider: Provider) -> String {
+fn default_full_name(provider: Provider) -> String {
     format!("{provider}/{}", provider.default_model())
 }
 
 impl fmt::Debug for Catalog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let made: Vec<_> = self.built().iter().map(|(name, _)| name.clone()).collect();
-        let models: Vec<_> = self.models.keys().cloned().chain(made).collect();
+        let built: Vec<_> = self.built().iter().map(|(name, _)| name.clone()).collect();
+        let models: Vec<_> = self.models.keys().cloned().chain(built).collect();
         f.debug_struct("Catalog")
             .field("configured", &self.configured)
             .field("models", &models)
@@ -312,7 +314,7 @@ mod tests {
 
     /// A client may ask for any number of names.
     #[test]
-    fn as_many_models_are_kept_as_are_of_use() {
+    fn the_least_recently_used_models_are_dropped() {
         let catalog = catalog("", &[("OLLAMA_HOST", "localhost")]);
         let used = catalog.get("ollama/used").unwrap();
         for n in 0..3 * MAX_BUILT_MODELS {
@@ -344,14 +346,17 @@ mod tests {
             [("ANTHROPIC_API_KEY", KEY), ("GEMINI_API_KEY", KEY), ("OLLAMA_HOST", "0.0.0.0:4000")];
         let catalog = catalog(config, &env);
         let setups = catalog.providers();
-        let of = |provider| setups.iter().find(|setup| setup.provider == provider).unwrap();
-        let anthropic = of(Provider::Anthropic);
+        let setup_of = |provider| setups.iter().find(|setup| setup.provider == provider).unwrap();
+        let anthropic = setup_of(Provider::Anthropic);
         assert_eq!(anthropic.base_url, "http://a");
         assert_eq!(anthropic.base_url_from.as_deref(), Some("[providers.anthropic] base_url"));
         assert_eq!(anthropic.key_from.as_deref(), Some("ANTHROPIC_API_KEY"));
-        assert_eq!(of(Provider::Gemini).key_from.as_deref(), Some("[providers.gemini] api_key"));
-        assert_eq!(of(Provider::Ollama).base_url, "http://127.0.0.1:4000");
-        assert_eq!(of(Provider::OpenAi).key_from, None);
+        assert_eq!(
+            setup_of(Provider::Gemini).key_from.as_deref(),
+            Some("[providers.gemini] api_key")
+        );
+        assert_eq!(setup_of(Provider::Ollama).base_url, "http://127.0.0.1:4000");
+        assert_eq!(setup_of(Provider::OpenAi).key_from, None);
         for name in ["anthropic", "anthropic/x", "gemini", "ollama/llama:7b", "ollama"] {
             let model = catalog.get(name).unwrap();
             assert!(model.name().starts_with(name), "{}", model.name());
@@ -369,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_brings_along_finds_the_same_models() {
+    fn the_supplies_of_a_client_find_the_same_models() {
         let here =
             catalog("[providers.anthropic]\napi_key = 'k'", &[("OLLAMA_HOST", "0.0.0.0:4000")]);
         let there = Catalog::supplied(here.supplies());
@@ -383,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn an_embedders_model_goes_first() {
+    fn an_embedders_model_takes_precedence() {
         struct Own;
         impl Model for Own {
             fn name(&self) -> &'static str {

@@ -14,7 +14,7 @@ pub const PROMPT_LEFT_OUT: &str = "[A message from the user is left out here: th
 /// The beginning of a message with results of calls that are sent as text.
 pub const RESULTS: &str = "[Results of the tool calls above]";
 
-/// Whether a user message has results of calls, and not a prompt.
+/// Whether a user message contains results of calls instead of a prompt.
 pub(crate) fn is_results(text: &str) -> bool {
     text.starts_with(RESULTS)
 }

@@ -54,7 +54,7 @@ look around.\n    shell: ls\n    say Done.\n\nIn the goal of a run, put the scri
 /// The answer after the last step.
 pub const THE_END: &str = "The script has ended.";
 
-/// How many events are sent before other tasks get their turn.
+/// How many events are sent before other tasks may run.
 const BURST: u32 = 64;
 
 /// The built-in model that plays scripts.
@@ -77,8 +77,8 @@ impl Model for Rehearsal {
         };
         let player = Player {
             todo: todo.into_iter(),
-            now: None,
-            burst: 0,
+            playing: None,
+            events: 0,
             bytes_in: request.bytes(),
             bytes_out: 0,
             ended: false,
@@ -114,8 +114,8 @@ pub fn check(prompt: &str) -> Result<(), ModelError> {
     parse(prompt).map(drop)
 }
 
-/// Parses the script in a prompt: the block that is marked as one, or else the whole text, which may
-/// be no script. Of several prompts that were joined, the newest counts.
+/// Parses the script in a prompt: the block that is marked as a script, or else the whole text;
+/// `None` if that is not a script. If several prompts were joined, the newest counts.
 fn parse(prompt: &str) -> Result<Option<Script>, ModelError> {
     let prompt = prompt
         .rsplit_once(UNANSWERED)
@@ -135,8 +135,9 @@ fn parse(prompt: &str) -> Result<Option<Script>, ModelError> {
 /// A step that is being played.
 struct Player {
     todo: std::vec::IntoIter<Instruction>,
-    now: Option<PacedPieces>,
-    burst: u32,
+    playing: Option<PacedPieces>,
+    /// How many events were requested.
+    events: u32,
     bytes_in: u64,
     bytes_out: u64,
     ended: bool,
@@ -145,13 +146,14 @@ struct Player {
 /// Pieces that are sent one by one.
 struct PacedPieces {
     event: fn(String) -> ModelEvent,
-    left: Remaining,
+    remaining: Remaining,
     /// The time between two pieces, and when the next is due.
     pace: Option<(Duration, Instant)>,
 }
 
 enum Remaining {
     Words(std::vec::IntoIter<String>),
+    /// How often the piece is still sent, and the piece.
     Same(u64, String),
 }
 
@@ -163,11 +165,11 @@ impl PacedPieces {
             None => vec![text],
         };
         let pace = rate.map(|rate| (Duration::from_secs(1) / rate, Instant::now()));
-        Self { event, left: Remaining::Words(words.into_iter()), pace }
+        Self { event, remaining: Remaining::Words(words.into_iter()), pace }
     }
 
     async fn next(&mut self) -> Option<ModelEvent> {
-        let piece = match &mut self.left {
+        let piece = match &mut self.remaining {
             Remaining::Words(words) => words.next()?,
             Remaining::Same(0, _) => return None,
             Remaining::Same(left, piece) => {
@@ -175,10 +177,10 @@ impl PacedPieces {
                 piece.clone()
             }
         };
-        if let Some((apart, due)) = &mut self.pace {
-            // Counted from when the last one was due, so that delays do not add up.
+        if let Some((interval, due)) = &mut self.pace {
+            // Counted from the time when the last piece was due, so that delays do not add up.
             tokio::time::sleep_until(*due).await;
-            *due += *apart;
+            *due += *interval;
         }
         Some((self.event)(piece))
     }
@@ -186,33 +188,33 @@ impl PacedPieces {
 
 impl Player {
     async fn next(&mut self) -> Option<Result<ModelEvent, ModelError>> {
-        self.burst += 1;
-        if self.burst.is_multiple_of(BURST) {
+        self.events += 1;
+        if self.events.is_multiple_of(BURST) {
             tokio::task::yield_now().await;
         }
         loop {
-            if let Some(pieces) = &mut self.now {
+            if let Some(pieces) = &mut self.playing {
                 if let Some(event) = pieces.next().await {
                     if let ModelEvent::Text(text) | ModelEvent::Thought(text) = &event {
                         self.bytes_out += text.len() as u64;
                     }
                     return Some(Ok(event));
                 }
-                self.now = None;
+                self.playing = None;
             }
             match self.todo.next() {
                 Some(Instruction::Say { rate, text }) => {
-                    self.now = Some(PacedPieces::new(ModelEvent::Text, rate, text))
+                    self.playing = Some(PacedPieces::new(ModelEvent::Text, rate, text))
                 }
                 Some(Instruction::Think { rate, text }) => {
-                    self.now = Some(PacedPieces::new(ModelEvent::Thought, rate, text));
+                    self.playing = Some(PacedPieces::new(ModelEvent::Thought, rate, text));
                 }
                 Some(Instruction::Flood { pieces, bytes }) => {
                     let mut piece = "flood ".repeat(bytes / 6 + 1);
                     piece.truncate(bytes);
-                    self.now = Some(PacedPieces {
+                    self.playing = Some(PacedPieces {
                         event: ModelEvent::Text,
-                        left: Remaining::Same(pieces, piece),
+                        remaining: Remaining::Same(pieces, piece),
                         pace: None,
                     });
                 }

@@ -87,8 +87,8 @@ impl ModelEvent {
         match self {
             Self::Text(text) | Self::Thought(text) | Self::ThoughtSignature(text) => text.len(),
             Self::Call { id, name, arguments, signature } => {
-                let back = [id, signature].map(|text| text.as_ref().map_or(0, String::len));
-                name.len() + arguments.len() + back.iter().sum::<usize>()
+                let sent_back = [id, signature].map(|text| text.as_ref().map_or(0, String::len));
+                name.len() + arguments.len() + sent_back.iter().sum::<usize>()
             }
             Self::Writing { bytes } => *bytes,
             Self::Usage(_) | Self::OutputLimit => 0,

@@ -24,12 +24,12 @@ pub(crate) struct RemoteAttachment {
     /// The number of the last received event.
     after: u64,
     /// Whether all events from before the attach have arrived.
-    live: bool,
+    has_caught_up: bool,
     end: Option<ClientEnd>,
 }
 
-/// The path of the stream that starts there.
-fn path(from: AttachFrom) -> String {
+/// The path of the event stream that starts at `from`.
+fn events_path(from: AttachFrom) -> String {
     let query = EventsQuery { after: Some(from.after), limit: from.limit, snapshots: true };
     let mut path = format!("events?snapshots={}&after={}", query.snapshots, from.after);
     if let Some(limit) = query.limit {
@@ -44,7 +44,7 @@ impl RemoteAttachment {
         session: &RemoteSession,
         from: AttachFrom,
     ) -> Result<Self, SessionError> {
-        let mut frames = Frames::new(session.stream(&path(from)).await?);
+        let mut frames = Frames::new(session.stream(&events_path(from)).await?);
         let first = frames.next().await.map_err(http_error)?;
         let snapshot: Arc<Snapshot> = match first {
             Some(Frame { event: "snapshot", data }) => read(data)?,
@@ -58,7 +58,7 @@ impl RemoteAttachment {
             shown,
             ready: VecDeque::new(),
             after: from.after,
-            live: false,
+            has_caught_up: false,
             end: None,
         })
     }
@@ -72,28 +72,28 @@ impl RemoteAttachment {
 
     /// Waits for a frame, and handles it and all others that have arrived with it.
     async fn receive(&mut self) {
-        let taken = match self.frames.next().await {
+        let effect = match self.frames.next().await {
             Ok(Some(frame)) => apply_frame(&frame, &self.shown),
             Ok(None) => Err(disconnected("the event stream ended")),
             Err(error) => Err(http_error(error)),
         };
-        self.note(taken);
+        self.handle(effect);
         while self.end.is_none()
             && let Some(frame) = self.frames.ready()
         {
-            let taken = apply_frame(&frame, &self.shown);
-            self.note(taken);
+            let effect = apply_frame(&frame, &self.shown);
+            self.handle(effect);
         }
     }
 
-    fn note(&mut self, taken: Result<FrameEffect, SessionError>) {
-        match taken {
+    fn handle(&mut self, effect: Result<FrameEffect, SessionError>) {
+        match effect {
             Ok(FrameEffect::Event(event)) => {
                 self.after = event.seq;
                 self.ready.push_back(event);
             }
             Ok(FrameEffect::Nothing) => {}
-            Ok(FrameEffect::Live) => self.live = true,
+            Ok(FrameEffect::CaughtUp) => self.has_caught_up = true,
             Ok(FrameEffect::End(end)) => self.end = Some(end),
             Err(error) => {
                 tracing::debug!(%error, after = self.after, "event stream broke");
@@ -113,9 +113,9 @@ impl EventsBackend for RemoteAttachment {
         self.ready.pop_front()
     }
 
-    async fn next_batch(&mut self, batch: &mut Vec<Arc<Event>>, most: usize) {
+    async fn next_batch(&mut self, batch: &mut Vec<Arc<Event>>, max: usize) {
         self.fill().await;
-        batch.extend(self.ready.drain(..most.min(self.ready.len())));
+        batch.extend(self.ready.drain(..max.min(self.ready.len())));
     }
 
     fn end(&self) -> ClientEnd {
@@ -123,7 +123,7 @@ impl EventsBackend for RemoteAttachment {
     }
 
     async fn has_past(&mut self) -> bool {
-        while self.ready.is_empty() && !self.live && self.end.is_none() {
+        while self.ready.is_empty() && !self.has_caught_up && self.end.is_none() {
             self.receive().await;
         }
         !self.ready.is_empty()
@@ -136,7 +136,7 @@ impl EventsBackend for RemoteAttachment {
 enum FrameEffect {
     Event(Arc<Event>),
     Nothing,
-    Live,
+    CaughtUp,
     End(ClientEnd),
 }
 
@@ -150,9 +150,9 @@ fn apply_frame(
             publish(shown, read(frame.data)?);
             FrameEffect::Nothing
         }
-        "live" => FrameEffect::Live,
+        "live" => FrameEffect::CaughtUp,
         "end" => FrameEffect::End(read(frame.data)?),
-        // The event of a newer daemon.
+        // An unknown event, from a newer daemon.
         _ => FrameEffect::Nothing,
     })
 }
@@ -161,6 +161,6 @@ pub(super) fn read<T: serde::de::DeserializeOwned>(data: &[u8]) -> Result<T, Ses
     serde_json::from_slice(data).map_err(|error| disconnected(&error))
 }
 
-fn disconnected(what: &(impl std::fmt::Display + ?Sized)) -> SessionError {
-    SessionError::Disconnected { message: what.to_string() }
+fn disconnected(message: &(impl std::fmt::Display + ?Sized)) -> SessionError {
+    SessionError::Disconnected { message: message.to_string() }
 }

@@ -18,13 +18,14 @@ use tokio::sync::mpsc;
 use super::http::{self, HttpError, Method, Response};
 
 /// The maximum size of a reply that is not a stream, in bytes.
-const ANSWER: usize = 256 * 1024 * 1024;
+const MAX_REPLY_BYTES: usize = 256 * 1024 * 1024;
 
 /// The maximum length of a variable that is sent in a header, in bytes. A longer one is left out.
-const VARIABLE: usize = 1024;
+const MAX_VARIABLE_BYTES: usize = 1024;
 
 /// The characters that are escaped in a segment of a path.
-const PIECE: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+const SEGMENT_ESCAPES: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 /// A client and its access to a daemon. Each request has a connection of its own. No connection
 /// stays open between requests, so the next request finds a daemon that was restarted.
@@ -39,8 +40,13 @@ pub(crate) struct Connection {
 
 impl Connection {
     pub(super) fn new(socket: Arc<Path>, who: &Who) -> Self {
-        let (client, desktop, supplies) = (Arc::from(""), Arc::from(""), Arc::default());
-        Self { socket, client, desktop, supplies }.for_client(who)
+        let connection = Self {
+            socket,
+            client: Arc::from(""),
+            desktop: Arc::from(""),
+            supplies: Arc::default(),
+        };
+        connection.for_client(who)
     }
 
     pub(super) fn for_client(self, who: &Who) -> Self {
@@ -48,7 +54,7 @@ impl Connection {
     }
 
     pub(super) fn with_supplies(self, supplies: Supplies) -> Self {
-        Self { desktop: desktop(&supplies.env).into(), supplies: Arc::new(supplies), ..self }
+        Self { desktop: desktop_header(&supplies.env).into(), supplies: Arc::new(supplies), ..self }
     }
 
     /// Sends a request without a body, and reads the reply.
@@ -107,10 +113,10 @@ impl Connection {
 }
 
 /// The variables that give access to the desktop, as a header.
-fn desktop(env: &[(String, String)]) -> String {
+fn desktop_header(env: &[(String, String)]) -> String {
     let vars = environment::desktop(env.iter().cloned())
         .into_iter()
-        .filter(|(_, value)| value.len() <= VARIABLE);
+        .filter(|(_, value)| value.len() <= MAX_VARIABLE_BYTES);
     vars.map(|(name, value)| format!("{name}={}", escape_segment(&value)))
         .collect::<Vec<_>>()
         .join("&")
@@ -123,7 +129,7 @@ async fn check_status(response: Result<Response, HttpError>) -> Result<Response,
         return Ok(response);
     }
     let status = response.status();
-    let body = response.whole(ANSWER).await.map_err(http_error)?;
+    let body = response.whole(MAX_REPLY_BYTES).await.map_err(http_error)?;
     Err(match serde_json::from_slice::<ErrorBody>(&body) {
         Ok(body) => body.into(),
         Err(_) => unreadable_reply(&format!("HTTP {status}: {}", String::from_utf8_lossy(&body))),
@@ -132,12 +138,12 @@ async fn check_status(response: Result<Response, HttpError>) -> Result<Response,
 
 /// Escapes a segment of a path, which may have any characters.
 pub(super) fn escape_segment(text: &str) -> impl std::fmt::Display {
-    utf8_percent_encode(text, PIECE)
+    utf8_percent_encode(text, SEGMENT_ESCAPES)
 }
 
 /// Reads a reply. An empty one is read as `null`, for `()` and options.
 pub(super) async fn read_reply<T: DeserializeOwned>(response: Response) -> Result<T, SessionError> {
-    let body = response.whole(ANSWER).await.map_err(http_error)?;
+    let body = response.whole(MAX_REPLY_BYTES).await.map_err(http_error)?;
     let body = if body.is_empty() { b"null".as_slice() } else { &body };
     serde_json::from_slice(body).map_err(|error| unreadable_reply(&error))
 }
@@ -152,6 +158,6 @@ pub(super) fn http_error(error: HttpError) -> SessionError {
 }
 
 /// The error for a reply that can't be read.
-fn unreadable_reply(what: &impl std::fmt::Display) -> SessionError {
-    SessionError::Disconnected { message: format!("unreadable reply from the daemon: {what}") }
+fn unreadable_reply(error: &impl std::fmt::Display) -> SessionError {
+    SessionError::Disconnected { message: format!("unreadable reply from the daemon: {error}") }
 }

@@ -1,7 +1,7 @@
 //! HTTP/1.1 over a Unix socket, with one connection per request and streamed response bodies.
 //!
-//! Uses hyper's client instead of reqwest, which always sets up TLS: that takes 4 to 9 ms, this 0.1
-//! ms.
+//! Uses hyper's client, which is set up in 0.1 ms. reqwest takes 4 to 9 ms, because it always sets
+//! up TLS.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -64,24 +64,24 @@ pub async fn request(
     headers: &[(&str, &str)],
     body: Option<Vec<u8>>,
 ) -> Result<Response, HttpError> {
-    let mut parts = vec![(HOST.as_str(), "holdpoint")];
+    let mut all_headers = vec![(HOST.as_str(), "holdpoint")];
     if body.is_some() {
-        parts.push((CONTENT_TYPE.as_str(), "application/json"));
+        all_headers.push((CONTENT_TYPE.as_str(), "application/json"));
     }
-    parts.extend_from_slice(headers);
-    send(socket, method, path, &parts, Full::new(Bytes::from(body.unwrap_or_default()))).await
+    all_headers.extend_from_slice(headers);
+    send(socket, method, path, &all_headers, Full::new(Bytes::from(body.unwrap_or_default()))).await
 }
 
-/// Sends a `POST` request with a body in pieces. An error instead of a piece breaks the body off.
+/// Sends a `POST` request with a body in pieces. An error instead of a piece aborts the request.
 pub(super) async fn upload(
     socket: &Path,
     path: &str,
     headers: &[(&str, &str)],
     pieces: mpsc::Receiver<io::Result<Bytes>>,
 ) -> Result<Response, HttpError> {
-    let parts = [&[(HOST.as_str(), "holdpoint")], headers].concat();
+    let all_headers = [&[(HOST.as_str(), "holdpoint")], headers].concat();
     let body = StreamBody::new(ReceiverStream::new(pieces).map(|piece| piece.map(Frame::data)));
-    send(socket, Method::POST, path, &parts, body).await
+    send(socket, Method::POST, path, &all_headers, body).await
 }
 
 async fn send<B>(

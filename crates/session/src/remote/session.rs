@@ -16,7 +16,7 @@ use crate::backend::{EventsBackend, SessionBackend, SessionVerb, WhenUnloaded};
 #[derive(Clone)]
 pub(crate) struct RemoteSession {
     connection: Connection,
-    unloaded: WhenUnloaded,
+    when_unloaded: WhenUnloaded,
     id: SessionId,
     publisher: watch::Sender<Arc<Snapshot>>,
     shown: watch::Receiver<Arc<Snapshot>>,
@@ -25,12 +25,12 @@ pub(crate) struct RemoteSession {
 impl RemoteSession {
     pub(super) fn new(
         connection: Connection,
-        unloaded: WhenUnloaded,
+        when_unloaded: WhenUnloaded,
         snapshot: Arc<Snapshot>,
     ) -> Self {
         let id = snapshot.settings.id.clone();
         let (publisher, shown) = watch::channel(snapshot);
-        Self { connection, unloaded, id, publisher, shown }
+        Self { connection, when_unloaded, id, publisher, shown }
     }
 
     pub(super) fn publisher(&self) -> &watch::Sender<Arc<Snapshot>> {
@@ -45,16 +45,16 @@ impl RemoteSession {
 
     /// Sends a request. If the session is not live and may be opened, opens it and sends the
     /// request again, because it had no effect the first time.
-    async fn open_if_needed<T, F>(&self, ask: impl Fn() -> F) -> Result<T, SessionError>
+    async fn open_if_needed<T, F>(&self, send: impl Fn() -> F) -> Result<T, SessionError>
     where
         F: Future<Output = Result<T, SessionError>>,
     {
-        match ask().await {
-            Err(SessionError::NotLive { .. }) if self.unloaded == WhenUnloaded::Open => {
+        match send().await {
+            Err(SessionError::NotLive { .. }) if self.when_unloaded == WhenUnloaded::Open => {
                 self.open().await?;
-                ask().await
+                send().await
             }
-            answer => answer,
+            result => result,
         }
     }
 

@@ -55,8 +55,8 @@ impl Backend for RemoteSessions {
         Ok(RemoteSession::new(self.0.clone(), WhenUnloaded::Open, snapshot))
     }
 
-    async fn get(&self, what: &str) -> Result<RemoteSession, SessionError> {
-        let path = format!("{}/open", path_of(what)?);
+    async fn get(&self, given: &str) -> Result<RemoteSession, SessionError> {
+        let path = format!("{}/open", path_of(given)?);
         let snapshot: Arc<Snapshot> = self.0.post(&path, &*self.0.supplies).await?;
         Ok(RemoteSession::new(self.0.clone(), WhenUnloaded::Open, snapshot))
     }
@@ -70,12 +70,12 @@ impl Backend for RemoteSessions {
         Ok(RemoteSession::new(self.0.clone(), WhenUnloaded::Fail, snapshot))
     }
 
-    async fn look(&self, what: &str) -> Result<Arc<Snapshot>, SessionError> {
-        self.0.get(&path_of(what)?).await
+    async fn look(&self, given: &str) -> Result<Arc<Snapshot>, SessionError> {
+        self.0.get(&path_of(given)?).await
     }
 
-    async fn delete(&self, what: &str) -> Result<(), SessionError> {
-        self.0.request(Method::DELETE, &path_of(what)?, None).await.map(|_| ())
+    async fn delete(&self, given: &str) -> Result<(), SessionError> {
+        self.0.request(Method::DELETE, &path_of(given)?, None).await.map(|_| ())
     }
 
     async fn act<V: SessionVerb>(
@@ -111,36 +111,36 @@ impl Backend for RemoteSessions {
         RemoteWatch::open(&self.0).await
     }
 
-    async fn export(&self, what: &str, out: &mut (dyn Write + Send)) -> Result<(), ExportError> {
-        let mut text = self.0.stream(&format!("{}/log", path_of(what)?)).await?;
-        let mut end = Vec::new();
+    async fn export(&self, given: &str, out: &mut (dyn Write + Send)) -> Result<(), ExportError> {
+        let mut text = self.0.stream(&format!("{}/log", path_of(given)?)).await?;
+        let mut tail = Vec::new();
         while let Some(chunk) = text.chunk().await.map_err(http_error)? {
             out.write_all(&chunk)?;
-            end.extend_from_slice(&chunk[chunk.len().saturating_sub(LAST_LINE)..]);
-            end.drain(..end.len().saturating_sub(LAST_LINE));
+            tail.extend_from_slice(&chunk[chunk.len().saturating_sub(LAST_LINE)..]);
+            tail.drain(..tail.len().saturating_sub(LAST_LINE));
         }
         out.flush()?;
-        if transfer::has_footer(&end) { Ok(()) } else { Err(ExportError::Truncated) }
+        if transfer::has_footer(&tail) { Ok(()) } else { Err(ExportError::Truncated) }
     }
 
     async fn import(&self, text: &mut (dyn BufRead + Send)) -> Result<SessionId, ImportError> {
         // Waits for the first bytes before connecting, because the source may be slow to begin.
         text.fill_buf()?;
-        let (pieces, taken) = mpsc::channel(1);
-        let (sent, answered) = tokio::join!(send(text, pieces), self.0.upload("/v1/import", taken));
+        let (pieces, body) = mpsc::channel(1);
+        let (sent, response) = tokio::join!(send(text, pieces), self.0.upload("/v1/import", body));
         sent?;
-        let snapshot: Arc<Snapshot> = read_reply(answered?).await?;
+        let snapshot: Arc<Snapshot> = read_reply(response?).await?;
         Ok(snapshot.settings.id.clone())
     }
 }
 
 /// The path of a session, given by its id, a prefix of that, or its name.
-fn path_of(what: &str) -> Result<String, SessionError> {
-    // An empty segment would make the path of all sessions.
-    if what.is_empty() {
+fn path_of(given: &str) -> Result<String, SessionError> {
+    // With an empty segment, this would be the path of the list of all sessions.
+    if given.is_empty() {
         return Err(SessionError::UnknownSession { given: String::new() });
     }
-    Ok(format!("/v1/sessions/{}", escape_segment(what)))
+    Ok(format!("/v1/sessions/{}", escape_segment(given)))
 }
 
 /// Sends a text in pieces, until the receiver is gone.

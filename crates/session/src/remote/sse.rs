@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::http::{HttpError, Response};
 
 /// The maximum size of one frame, in bytes.
-const FRAME: usize = 256 * 1024 * 1024;
+const MAX_FRAME_BYTES: usize = 256 * 1024 * 1024;
 
 /// A stream of frames.
 pub(super) struct Frames {
@@ -31,7 +31,7 @@ impl Frames {
     /// The next frame; `None` at the stream's end. A call that is dropped half-way loses no frame.
     pub(super) async fn next(&mut self) -> Result<Option<Frame<'_>>, HttpError> {
         loop {
-            if let Some(frame) = self.cut() {
+            if let Some(frame) = self.take_frame() {
                 return Ok(Some(parse(&self.bytes[frame])));
             }
             if !self.fill().await? {
@@ -42,7 +42,7 @@ impl Frames {
 
     /// The next frame, if it is complete.
     pub(super) fn ready(&mut self) -> Option<Frame<'_>> {
-        let frame = self.cut()?;
+        let frame = self.take_frame()?;
         Some(parse(&self.bytes[frame]))
     }
 
@@ -52,15 +52,15 @@ impl Frames {
         self.bytes.drain(..self.read);
         self.searched -= self.read;
         self.read = 0;
-        if self.bytes.len() + chunk.len() > FRAME {
-            return Err(HttpError::TooLong { most: FRAME });
+        if self.bytes.len() + chunk.len() > MAX_FRAME_BYTES {
+            return Err(HttpError::TooLong { most: MAX_FRAME_BYTES });
         }
         self.bytes.extend_from_slice(&chunk);
         Ok(true)
     }
 
-    /// The range of the next complete frame, which counts as read then.
-    fn cut(&mut self) -> Option<Range<usize>> {
+    /// Marks the next complete frame as read, and returns its range.
+    fn take_frame(&mut self) -> Option<Range<usize>> {
         loop {
             let from = self.searched.max(self.read);
             let Some(end) = memchr::memmem::find(&self.bytes[from..], b"\n\n").map(|at| from + at)
@@ -70,7 +70,8 @@ impl Frames {
                 return None;
             };
             let frame = self.read..end;
-            (self.read, self.searched) = (end + 2, end + 2);
+            self.read = end + 2;
+            self.searched = self.read;
             // A comment only keeps the connection alive.
             if self.bytes.get(frame.start) != Some(&b':') {
                 return Some(frame);

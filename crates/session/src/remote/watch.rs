@@ -11,7 +11,7 @@ use crate::backend::WatchBackend;
 /// A stream of the changes of a daemon's sessions.
 pub(crate) struct RemoteWatch {
     frames: Frames,
-    /// Whether the daemon ended the stream because it was stopped.
+    /// Whether the stream ended because the daemon was stopped.
     stopped: bool,
 }
 
@@ -44,7 +44,7 @@ impl WatchBackend for RemoteWatch {
             let news = match frame.event {
                 "session" => read(frame.data).map(SessionNews::Session),
                 "deleted" => read(frame.data).map(SessionNews::Deleted),
-                // The event of a newer daemon.
+                // An unknown event, from a newer daemon.
                 _ => continue,
             };
             match news {

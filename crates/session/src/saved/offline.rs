@@ -13,9 +13,10 @@ use crate::store::{Numbers, SessionLog};
 /// Appends to the log of a session without an actor. The caller must be the log's only writer.
 pub(crate) struct OfflineSession<'a> {
     log: Arc<dyn SessionLog>,
-    /// The engine's limits. With others, the same inputs would be decided differently.
+    /// The engine's limits. With other limits, the same inputs would be decided differently.
     limits: &'a Limits,
-    /// About how many bytes every request of the session has, or 0 if that is unknown.
+    /// The approximate size in bytes of the part that all requests of the session share, or 0 if it
+    /// is unknown.
     fixed_bytes: u64,
     /// The saved part of an answer that never ended.
     draft: Vec<Arc<Event>>,
@@ -32,8 +33,8 @@ impl<'a> OfflineSession<'a> {
         let log = engine.store.open(id).await?;
         let LoadedSession { log, state, draft, next } = load_for_owner(id, log).await?;
         let numbers = Numbers::unreserved_from(next);
-        let (limits, fixed_bytes) =
-            (&*engine.limits, engine.fixed_bytes(state.settings(), &engine.system));
+        let limits = &*engine.limits;
+        let fixed_bytes = engine.fixed_bytes(state.settings(), &engine.system);
         Ok(Self {
             log,
             limits,
@@ -46,8 +47,8 @@ impl<'a> OfflineSession<'a> {
         })
     }
 
-    /// Starts with an empty log, to which all of `facts` are still to be appended. They fold to
-    /// `state`.
+    /// Starts with an empty log, to which all of `facts` are still to be appended. `state` is the
+    /// fold of `facts`.
     pub(crate) fn new_unsaved(
         log: Arc<dyn SessionLog>,
         limits: &'a Limits,

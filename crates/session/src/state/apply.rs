@@ -98,7 +98,8 @@ impl State {
                 if self.title.is_none() {
                     self.title = title_of(text);
                 }
-                (self.next_prompt, self.lost.prompts) = (prompt.next(), 0);
+                self.next_prompt = prompt.next();
+                self.lost.prompts = 0;
                 self.last_work = self.last;
                 self.queue.push_back(Arc::clone(event));
             }
@@ -126,7 +127,8 @@ impl State {
             RunFact::IterationStarted { turn, iteration, resumed } => {
                 if let Some(run) = &mut self.run {
                     run.progress.iteration = *iteration;
-                    (run.waits_until, run.cut) = (None, false);
+                    run.waits_until = None;
+                    run.cut = false;
                 }
                 if !resumed {
                     self.history.begin_iteration();
@@ -137,7 +139,10 @@ impl State {
                 self.run.iter_mut().for_each(|run| run.waits_until = Some(*until))
             }
             RunFact::Extended { limits } => {
-                self.run.iter_mut().for_each(|run| (run.limits, run.failures) = (*limits, 0));
+                if let Some(run) = &mut self.run {
+                    run.limits = *limits;
+                    run.failures = 0;
+                }
             }
             RunFact::Finished { end, progress, .. } => {
                 self.run = None;
@@ -194,9 +199,10 @@ impl State {
     fn add_answer(&mut self, message: &AssistantMessage) {
         let items = message.blocks.iter().map(|block| block.item);
         let calls = message.calls.iter().map(|call| call.id.item());
-        let newest = items.chain(calls).map(ItemId::next).max();
-        if let Some(next) = newest.filter(|next| *next > self.next_item) {
-            (self.next_item, self.lost.items) = (next, 0);
+        let next = items.chain(calls).map(ItemId::next).max();
+        if let Some(next) = next.filter(|next| *next > self.next_item) {
+            self.next_item = next;
+            self.lost.items = 0;
         }
         if let Some(turn) = self.turn_mut() {
             turn.open_step = turn
@@ -212,7 +218,7 @@ impl State {
 
     fn apply_tool_fact(&mut self, fact: &ToolFact) {
         match fact {
-            ToolFact::Started { call } => self.stage(*call, CallStage::Started),
+            ToolFact::Started { call } => self.set_stage(*call, CallStage::Started),
             ToolFact::Finished(result) => {
                 if let Some(turn) = self.turn_mut() {
                     turn.calls.retain(|(call, _)| call.id != result.call);
@@ -234,7 +240,7 @@ impl State {
             AskFact::Raised { .. } if self.turn().is_none() => {}
             AskFact::Raised { ask } => {
                 if ask.origin == AskOrigin::Policy {
-                    self.stage(ask.call, CallStage::Asking);
+                    self.set_stage(ask.call, CallStage::Asking);
                 }
                 self.asks.push_back(ask.clone());
             }
@@ -245,11 +251,11 @@ impl State {
                     (Answer::Approve { always }, Some(ask)) => {
                         self.always.extend(ask.always.filter(|_| *always));
                         if ask.origin == AskOrigin::Policy {
-                            self.stage(ask.call, CallStage::Approved { shown: ask.request });
+                            self.set_stage(ask.call, CallStage::Approved { shown: ask.request });
                         }
                     }
                     (Answer::Deny { reason }, Some(ask)) if ask.origin == AskOrigin::Policy => {
-                        self.stage(
+                        self.set_stage(
                             ask.call,
                             CallStage::Denied { reason: reason.clone(), by: by.clone() },
                         );
@@ -263,7 +269,7 @@ impl State {
                 if let Some(Ask { call, origin: AskOrigin::Policy, .. }) =
                     self.settle(ask, Settled::Closed(*cause))
                 {
-                    self.stage(call, CallStage::Proposed);
+                    self.set_stage(call, CallStage::Proposed);
                 }
                 if let Phase::Interrupting(_, cut) = &mut self.phase {
                     cut.asks.push(ask.clone());
@@ -302,17 +308,25 @@ impl State {
 
     fn start_turn(&mut self, turn: TurnId, prompt: Option<PromptId>) {
         self.last_work = self.last;
-        (self.next_turn, self.lost.turns) = (turn.next(), 0);
+        self.next_turn = turn.next();
+        self.lost.turns = 0;
         self.asks.clear();
-        let (calls, usage) = (Vec::new(), Usage::default());
-        self.phase =
-            Phase::Running(Turn { id: turn, prompt, step: 0, calls, usage, open_step: None });
+        self.phase = Phase::Running(Turn {
+            id: turn,
+            prompt,
+            step: 0,
+            calls: Vec::new(),
+            usage: Usage::default(),
+            open_step: None,
+        });
     }
 
     /// Moves a prompt from the queue to the conversation, unless a damaged log lacks it.
     fn take_queued(&mut self, prompt: PromptId) {
-        let of = |event: &Arc<Event>| queued(event).is_some_and(|(queued, _)| queued == prompt);
-        if let Some(event) = self.queue.iter().position(of).and_then(|at| self.queue.remove(at)) {
+        let is_prompt =
+            |event: &Arc<Event>| queued(event).is_some_and(|(queued, _)| queued == prompt);
+        let position = self.queue.iter().position(is_prompt);
+        if let Some(event) = position.and_then(|at| self.queue.remove(at)) {
             self.history.push(&event);
         }
     }
@@ -327,12 +341,13 @@ impl State {
 
     /// Stops the work clocks: the session waits for a person or is idle.
     fn stop_work(&mut self, at: Timestamp) {
-        let worked =
+        let ms_since =
             |since: Timestamp| u64::try_from(at.since(since).as_millis()).unwrap_or(u64::MAX);
-        self.worked_ms = self.worked_ms.saturating_add(self.working_since.take().map_or(0, worked));
+        let worked_ms = self.working_since.take().map_or(0, ms_since);
+        self.worked_ms = self.worked_ms.saturating_add(worked_ms);
         if let Some(run) = &mut self.run {
-            let since = run.progress.working_since.take().map_or(0, worked);
-            run.progress.worked_ms = run.progress.worked_ms.saturating_add(since);
+            let worked_ms = run.progress.working_since.take().map_or(0, ms_since);
+            run.progress.worked_ms = run.progress.worked_ms.saturating_add(worked_ms);
         }
     }
 
@@ -362,7 +377,7 @@ impl State {
         }
     }
 
-    fn stage(&mut self, call: CallId, to: CallStage) {
+    fn set_stage(&mut self, call: CallId, to: CallStage) {
         if let Some(stage) = self.turn_mut().and_then(|turn| turn.stage_mut(call)) {
             *stage = to;
         }
@@ -385,22 +400,22 @@ impl State {
     }
 }
 
-/// The most items that one lost number is assumed to have introduced. A block takes a number for
+/// The most items that one lost fact is assumed to have introduced. A block takes an item id for
 /// each of its pieces, and a call takes one for its result, but the result may never have arrived.
-const ITEMS: u64 = 16;
+const ITEMS_PER_LOST_FACT: u64 = 16;
 
 impl LostIds {
     /// Counts up to `facts` lost facts. Each may have introduced a turn, a prompt or some items.
     fn add(&mut self, facts: u64) {
         self.turns = self.turns.saturating_add(facts);
         self.prompts = self.prompts.saturating_add(facts);
-        self.items = self.items.saturating_add(facts.saturating_mul(ITEMS));
+        self.items = self.items.saturating_add(facts.saturating_mul(ITEMS_PER_LOST_FACT));
     }
 }
 
 /// How many characters of a line are searched for secrets. A secret that begins inside a title may
 /// end far beyond it.
-const LOOKED_THROUGH: usize = 4_096;
+const SEARCHED_CHARS: usize = 4_096;
 
 /// The last line of text in an answer, if it has any.
 fn last_line_of(message: &AssistantMessage) -> Option<String> {
@@ -414,10 +429,10 @@ fn last_line_of(message: &AssistantMessage) -> Option<String> {
 
 /// The size of an answer in bytes: its text, and the names and arguments of its calls.
 pub(super) fn answer_bytes(message: &AssistantMessage) -> u64 {
-    let words: usize = message.blocks.iter().map(|block| block.text.len()).sum();
-    let calls: usize =
+    let text_bytes: usize = message.blocks.iter().map(|block| block.text.len()).sum();
+    let call_bytes: usize =
         message.calls.iter().map(|call| call.name.len() + call.input.to_string().len()).sum();
-    (words + calls) as u64
+    (text_bytes + call_bytes) as u64
 }
 
 /// Whether a fact only ends work that a restart has cut. Any other fact begins something or is
@@ -438,13 +453,13 @@ fn is_restart_cleanup(fact: &Fact) -> bool {
     }
 }
 
-/// The title of a session that begins with these words: their first line that is not blank.
-fn title_of(words: &str) -> Option<String> {
-    words.lines().map(str::trim).find(|line| !line.is_empty()).map(masked_line)
+/// The title of a session that begins with this text: its first line that is not blank.
+fn title_of(text: &str) -> Option<String> {
+    text.lines().map(str::trim).find(|line| !line.is_empty()).map(masked_line)
 }
 
 /// The beginning of a line as lists show it, with secrets masked.
 fn masked_line(line: &str) -> String {
-    let beginning: String = line.chars().take(LOOKED_THROUGH).collect();
+    let beginning: String = line.chars().take(SEARCHED_CHARS).collect();
     mask_in_list(&beginning).chars().take(MAX_TITLE).collect()
 }

@@ -13,8 +13,8 @@ use holdpoint_common::{
 /// token.
 pub const MAX_CONVERSATION_BYTES: usize = 64 * 1024 * 1024;
 
-/// Whether a fact becomes part of the conversation when it is applied. A prompt is added later, when
-/// its turn starts or an iteration receives it.
+/// Whether a fact becomes part of the conversation when it is applied. A prompt is added later,
+/// when its turn starts or an iteration receives it.
 pub(super) fn belongs_to_conversation(fact: &Fact) -> bool {
     matches!(
         fact,
@@ -41,7 +41,8 @@ pub struct Conversation {
     events: Arc<Vec<Arc<Event>>>,
     /// The total weight of `events` in bytes.
     weight: usize,
-    /// The weight that the last cut kept. It is above the bound if that of the newest answer is.
+    /// The weight after facts were last dropped. It may exceed the bound, because the newest answer
+    /// is always kept with its results.
     weight_kept: usize,
     /// How many older facts were dropped.
     forgotten: u64,
@@ -84,19 +85,20 @@ impl Conversation {
             Some(Fact::Turn(TurnFact::AssistantMessage(message))) => message.has_text_or_calls(),
             _ => false,
         };
-        let since = self.events.iter().rev().take_while(move |event| !is_boundary(event));
-        since
+        let after_boundary = self.events.iter().rev().take_while(move |event| !is_boundary(event));
+        after_boundary
             .filter(|event| matches!(event.fact(), Some(Fact::Prompt(PromptFact::Accepted { .. }))))
     }
 
     /// Keeps only the facts that an iteration of a run begins with: its run, the tasks, the newest
     /// notes and the unanswered prompts.
     pub(super) fn begin_iteration(&mut self) {
-        let run =
+        let is_run_start =
             |event: &Arc<Event>| matches!(event.fact(), Some(Fact::Run(RunFact::Started { .. })));
-        let last_run = self.events.iter().rposition(run);
+        let last_run = self.events.iter().rposition(is_run_start);
         let unanswered: BTreeSet<_> = self.unanswered_prompts().map(|event| event.seq).collect();
-        let (mut moved, mut notes) = (BTreeSet::new(), 0);
+        let mut moved = BTreeSet::new();
+        let mut notes = 0;
         let mut kept: Vec<_> = (0..self.events.len())
             .rev()
             .filter(|at| match self.events[*at].fact() {
@@ -120,8 +122,8 @@ impl Conversation {
     }
 
     /// Keeps only the events at these positions.
-    fn keep(&mut self, places: &[usize]) {
-        let kept: Vec<_> = places.iter().map(|at| Arc::clone(&self.events[*at])).collect();
+    fn keep(&mut self, positions: &[usize]) {
+        let kept: Vec<_> = positions.iter().map(|at| Arc::clone(&self.events[*at])).collect();
         self.forgotten += (self.events.len() - kept.len()) as u64;
         self.weight = kept.iter().map(|event| event.weight()).sum();
         self.weight_kept = self.weight;
@@ -129,11 +131,11 @@ impl Conversation {
     }
 
     /// Keeps the newest three quarters of [`MAX_CONVERSATION_BYTES`], starting with a prompt or an
-    /// answer: at least the newest one, with its results. If the newest turn is longer, its prompt
-    /// is kept too, or the facts that its iteration began with. Every call copies the events that
-    /// it keeps, so it drops many at once instead of a few each time.
+    /// answer, and at least the newest of these with its results. If the newest turn is longer, its
+    /// prompt is kept too, or the facts that its iteration began with. The kept events are copied,
+    /// so each call drops many events instead of a few.
     fn forget(&mut self) {
-        let begins = |event: &Arc<Event>| {
+        let is_prompt_or_answer = |event: &Arc<Event>| {
             matches!(
                 event.fact(),
                 Some(
@@ -142,14 +144,15 @@ impl Conversation {
                 )
             )
         };
-        let mut from = self.events.iter().rposition(begins).unwrap_or(self.events.len());
+        let mut from =
+            self.events.iter().rposition(is_prompt_or_answer).unwrap_or(self.events.len());
         let mut weight = 0;
         for (at, event) in self.events.iter().enumerate().rev() {
             weight += event.weight();
             if weight > MAX_CONVERSATION_BYTES / 4 * 3 {
                 break;
             }
-            if begins(event) {
+            if is_prompt_or_answer(event) {
                 from = at;
             }
         }
@@ -221,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn t_u12_only_so_much_is_kept_and_it_begins_with_a_prompt() {
+    fn t_u12_the_kept_part_is_bounded_and_begins_with_a_prompt() {
         let mut kept = Conversation::default();
         for seq in 1..=400 {
             kept.push(&event(seq, 1024 * 1024, seq % 10 == 1));

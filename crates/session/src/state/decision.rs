@@ -29,7 +29,8 @@ pub enum Effect {
         /// The id of the turn.
         turn: TurnId,
     },
-    /// Cut the runner likewise and ignore its reports. Its turn stays open for a restart.
+    /// Cut the runner of the open turn as [`Effect::Cancel`] does, and ignore its reports. The turn
+    /// stays open for a restart.
     Abandon,
     /// Wait after a failed iteration, then send [`WaitOver`](super::WaitOver).
     Wait {

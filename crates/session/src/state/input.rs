@@ -168,7 +168,8 @@ pub struct Confirm {
     pub details: Option<String>,
     /// The key that an *always* remembers.
     pub always: Option<String>,
-    /// Whether the policy asks because a rule may deny the call. Only a person can approve that.
+    /// Whether the policy asks because a rule may deny the call. Only a person can approve such a
+    /// call.
     pub may_be_denied: bool,
 }
 

@@ -14,18 +14,19 @@ use super::{Page, SavedSession, SessionLog, SessionStore, StoreError, end_of_dra
 /// A store that keeps every log in memory.
 #[derive(Default)]
 pub struct Memory {
-    // Locked by the manager alone, when a session is opened.
+    // Locked only to find, list, add or remove a log.
     logs: Mutex<HashMap<SessionId, Arc<MemoryLog>>>,
 }
 
 struct MemoryLog {
     session: SessionId,
-    // Shared between a session's actor and the readers of its past, never between two sessions.
-    kept: Mutex<KeptFacts>,
+    // Locked for one operation on this log: by the session's actor, by readers, or to list or delete
+    // it.
+    contents: Mutex<LogContents>,
 }
 
 #[derive(Default)]
-struct KeptFacts {
+struct LogContents {
     facts: Vec<Arc<Event>>,
     draft: Vec<Arc<Event>>,
     summary: Option<SessionSummary>,
@@ -33,10 +34,10 @@ struct KeptFacts {
     deleted: bool,
 }
 
-impl KeptFacts {
+impl LogContents {
     fn within(&self, range: Range<u64>) -> impl DoubleEndedIterator<Item = &Arc<Event>> {
-        let at = |seq| self.facts.partition_point(|event| event.seq < seq);
-        self.facts.get(at(range.start)..at(range.end)).unwrap_or_default().iter()
+        let position = |seq| self.facts.partition_point(|event| event.seq < seq);
+        self.facts.get(position(range.start)..position(range.end)).unwrap_or_default().iter()
     }
 }
 
@@ -57,9 +58,10 @@ impl SessionStore for Memory {
     ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
         let made = match lock(&self.logs).entry(session.clone()) {
             Entry::Occupied(_) => Err(StoreError::Taken { session: session.clone() }),
-            Entry::Vacant(place) => {
-                let log = Arc::new(MemoryLog { session: session.clone(), kept: Mutex::default() });
-                Ok(Arc::clone(place.insert(log)) as Arc<dyn SessionLog>)
+            Entry::Vacant(entry) => {
+                let log =
+                    Arc::new(MemoryLog { session: session.clone(), contents: Mutex::default() });
+                Ok(Arc::clone(entry.insert(log)) as Arc<dyn SessionLog>)
             }
         };
         ready(made).boxed()
@@ -76,8 +78,11 @@ impl SessionStore for Memory {
 
     fn list(&self) -> BoxFuture<'static, Result<Vec<SavedSession>, StoreError>> {
         let saved = |log: &Arc<MemoryLog>| {
-            let kept = lock(&log.kept);
-            Some(SavedSession { summary: kept.summary.clone()?, opened: kept.facts.first()?.at })
+            let contents = lock(&log.contents);
+            Some(SavedSession {
+                summary: contents.summary.clone()?,
+                opened: contents.facts.first()?.at,
+            })
         };
         ready(Ok(lock(&self.logs).values().filter_map(saved).collect())).boxed()
     }
@@ -86,20 +91,20 @@ impl SessionStore for Memory {
         let log = lock(&self.logs).remove(session);
         let unknown = || StoreError::Unknown { session: session.clone() };
         let forget = |log: Arc<MemoryLog>| {
-            *lock(&log.kept) = KeptFacts { deleted: true, ..KeptFacts::default() }
+            *lock(&log.contents) = LogContents { deleted: true, ..LogContents::default() }
         };
         ready(log.map(forget).ok_or_else(unknown)).boxed()
     }
 }
 
 impl MemoryLog {
-    /// Locks the facts for writing, unless the log was deleted.
-    fn to_write(&self) -> Result<MutexGuard<'_, KeptFacts>, StoreError> {
-        let kept = lock(&self.kept);
-        if kept.deleted {
+    /// Locks the contents for writing, unless the log was deleted.
+    fn lock_for_writing(&self) -> Result<MutexGuard<'_, LogContents>, StoreError> {
+        let contents = lock(&self.contents);
+        if contents.deleted {
             Err(StoreError::Unknown { session: self.session.clone() })
         } else {
-            Ok(kept)
+            Ok(contents)
         }
     }
 }
@@ -111,66 +116,72 @@ impl SessionLog for MemoryLog {
         facts: Vec<Arc<Event>>,
         summary: SessionSummary,
     ) -> BoxFuture<'static, Result<(), StoreError>> {
-        let mut kept = match self.to_write() {
-            Ok(kept) => kept,
+        let mut contents = match self.lock_for_writing() {
+            Ok(contents) => contents,
             Err(error) => return ready(Err(error)).boxed(),
         };
-        let last = kept.facts.last().map_or(0, |event| last_seq_of(event));
+        let last = contents.facts.last().map_or(0, |event| last_seq_of(event));
         if last != after {
             return ready(Err(StoreError::Conflict { after, last })).boxed();
         }
         if let Some(end) = end_of_draft(&facts) {
-            kept.draft.retain(|piece| piece.seq > end);
+            contents.draft.retain(|piece| piece.seq > end);
         }
-        kept.facts.extend(facts);
-        kept.summary = Some(summary);
+        contents.facts.extend(facts);
+        contents.summary = Some(summary);
         ready(Ok(())).boxed()
     }
 
-    fn page(&self, range: Range<u64>, most: usize) -> BoxFuture<'static, Result<Page, StoreError>> {
-        let kept = lock(&self.kept);
-        let facts: Vec<_> = kept.within(range).take(most.saturating_add(1)).cloned().collect();
+    fn page(
+        &self,
+        range: Range<u64>,
+        max_facts: usize,
+    ) -> BoxFuture<'static, Result<Page, StoreError>> {
+        let contents = lock(&self.contents);
+        let facts: Vec<_> =
+            contents.within(range).take(max_facts.saturating_add(1)).cloned().collect();
         // The facts are shared, not copied, so their size does not matter.
-        ready(Ok(Page::up_to(facts, most))).boxed()
+        ready(Ok(Page::up_to(facts, max_facts))).boxed()
     }
 
     fn newest(
         &self,
         range: Range<u64>,
-        newest: usize,
+        count: usize,
     ) -> BoxFuture<'static, Result<u64, StoreError>> {
-        let kept = lock(&self.kept);
-        let from = match newest.checked_sub(1) {
-            Some(skipped) => {
-                kept.within(range.clone()).nth_back(skipped).map_or(range.start, |event| event.seq)
-            }
+        let contents = lock(&self.contents);
+        let from = match count.checked_sub(1) {
+            Some(skipped) => contents
+                .within(range.clone())
+                .nth_back(skipped)
+                .map_or(range.start, |event| event.seq),
             None => range.end,
         };
         ready(Ok(from)).boxed()
     }
 
     fn keep_draft(&self, pieces: Vec<Arc<Event>>) -> BoxFuture<'static, Result<(), StoreError>> {
-        ready(self.to_write().map(|mut kept| kept.draft.extend(pieces))).boxed()
+        ready(self.lock_for_writing().map(|mut contents| contents.draft.extend(pieces))).boxed()
     }
 
     fn draft(&self) -> BoxFuture<'static, Result<Vec<Arc<Event>>, StoreError>> {
-        ready(Ok(lock(&self.kept).draft.clone())).boxed()
+        ready(Ok(lock(&self.contents).draft.clone())).boxed()
     }
 
     fn reserve(&self, count: u64) -> BoxFuture<'static, Result<Range<u64>, StoreError>> {
-        let reserved = self.to_write().map(|mut kept| {
-            let last = kept.facts.last().map_or(0, |event| last_seq_of(event));
-            let start = kept.reserved.max(last) + 1;
-            kept.reserved = start + count - 1;
+        let reserved = self.lock_for_writing().map(|mut contents| {
+            let last = contents.facts.last().map_or(0, |event| last_seq_of(event));
+            let start = contents.reserved.max(last) + 1;
+            contents.reserved = start + count - 1;
             start..start + count
         });
         ready(reserved).boxed()
     }
 
     fn give_back(&self, unused: Range<u64>) -> BoxFuture<'static, Result<(), StoreError>> {
-        let given_back = self.to_write().map(|mut kept| {
-            if kept.reserved + 1 == unused.end {
-                kept.reserved = unused.start - 1;
+        let given_back = self.lock_for_writing().map(|mut contents| {
+            if contents.reserved + 1 == unused.end {
+                contents.reserved = unused.start - 1;
             }
         });
         ready(given_back).boxed()

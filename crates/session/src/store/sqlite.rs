@@ -25,13 +25,13 @@ use super::{Page, SavedSession, SessionLog, SessionStore, StoreError};
 pub use salvage::Salvaged;
 
 /// The database file in the folder of the store.
-const FILE: &str = "sessions.db";
+const DATABASE_FILE: &str = "sessions.db";
 
 /// The number of threads that read.
-const READERS: usize = 2;
+const READER_THREADS: usize = 2;
 
 /// The most reads that may wait. One more fails.
-const WAITING_READS: usize = 4_096;
+const MAX_WAITING_READS: usize = 4_096;
 
 /// A store that keeps every log in one SQLite database, `sessions.db`, in a folder of its own.
 ///
@@ -55,7 +55,7 @@ impl Sqlite {
     /// files beside it.
     #[must_use]
     pub fn files(folder: &Path) -> Vec<PathBuf> {
-        let database = folder.join(FILE);
+        let database = folder.join(DATABASE_FILE);
         let beside = files::SIDE_FILE_SUFFIXES.map(|suffix| files::side_file(&database, suffix));
         [database].into_iter().chain(beside).collect()
     }
@@ -79,7 +79,8 @@ impl Shared {
         self.salvaged().len()
     }
 
-    /// Salvages a damaged database, or leaves everything as it is and fails. One thread at a time.
+    /// Salvages a damaged database, or leaves everything as it is and fails. Only one thread calls
+    /// this at a time.
     fn salvage(&self) -> Result<(), StoreError> {
         let tried = salvage::rebuild(&self.path).and_then(|rebuilt| {
             let mut salvaged = self.salvaged();
@@ -130,7 +131,7 @@ impl Sqlite {
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
         files::make_folder(folder)?;
         let shared = Arc::new(Shared {
-            path: folder.join(FILE),
+            path: folder.join(DATABASE_FILE),
             salvaged: Mutex::default(),
             salvage_error: Mutex::default(),
             gaps: Mutex::default(),
@@ -146,14 +147,18 @@ impl Sqlite {
         };
         // The senders bound this queue: a session's actor has at most one write of each kind in
         // progress, and a request at most one in all.
-        let (writes, jobs) = unbounded();
+        let (writes, pending) = unbounded();
         let (writing, reading) = (watch::Sender::default(), watch::Sender::default());
-        let written = Arc::clone(&shared);
-        spawn("holdpoint-store", writing.subscribe(), move || writer::run(&written, db, &jobs))?;
-        let (reads, jobs) = bounded(WAITING_READS);
-        for _ in 0..READERS {
-            let (shared, jobs) = (Arc::clone(&shared), jobs.clone());
-            spawn("holdpoint-reader", reading.subscribe(), move || reader::run(&shared, &jobs))?;
+        let writer_shared = Arc::clone(&shared);
+        spawn("holdpoint-store", writing.subscribe(), move || {
+            writer::run(&writer_shared, db, &pending)
+        })?;
+        let (reads, requests) = bounded(MAX_WAITING_READS);
+        for _ in 0..READER_THREADS {
+            let (shared, requests) = (Arc::clone(&shared), requests.clone());
+            spawn("holdpoint-reader", reading.subscribe(), move || {
+                reader::run(&shared, &requests)
+            })?;
         }
         Ok(Self { writes, reads, shared, writing, reading, check: Arc::default() })
     }
@@ -182,29 +187,30 @@ impl Sqlite {
         self.shared.salvage_error.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn write(&self, what: writer::WriteRequest) -> BoxFuture<'static, Result<u64, StoreError>> {
+    fn write(&self, request: writer::WriteRequest) -> BoxFuture<'static, Result<u64, StoreError>> {
         let (done, result) = oneshot::channel();
-        let sent = self.writes.send(writer::PendingWrite { request: what, done });
+        let sent = self.writes.send(writer::PendingWrite { request, done });
         async move {
-            sent.map_err(|_| gone())?;
-            result.await.map_err(|_| gone())?
+            sent.map_err(|_| thread_ended())?;
+            result.await.map_err(|_| thread_ended())?
         }
         .boxed()
     }
 
     /// Reads. If the database turns out to be damaged, salvages it and reads once more.
-    fn read<T: Send + 'static>(
-        &self,
-        job: impl Fn(oneshot::Sender<Result<T, StoreError>>) -> reader::ReadRequest + Send + 'static,
-    ) -> BoxFuture<'static, Result<T, StoreError>> {
+    fn read<T, F>(&self, request: F) -> BoxFuture<'static, Result<T, StoreError>>
+    where
+        T: Send + 'static,
+        F: Fn(oneshot::Sender<Result<T, StoreError>>) -> reader::ReadRequest + Send + 'static,
+    {
         let store = self.clone();
         let seen = store.shared.generation();
-        let first = store.read_once(&job);
+        let first = store.read_once(&request);
         async move {
             match first.await {
                 Err(StoreError::Damaged { .. }) => {
                     store.write(writer::WriteRequest::Salvage { seen }).await?;
-                    store.read_once(&job).await
+                    store.read_once(&request).await
                 }
                 read => read,
             }
@@ -214,13 +220,13 @@ impl Sqlite {
 
     fn read_once<T: Send + 'static>(
         &self,
-        job: &impl Fn(oneshot::Sender<Result<T, StoreError>>) -> reader::ReadRequest,
+        request: &impl Fn(oneshot::Sender<Result<T, StoreError>>) -> reader::ReadRequest,
     ) -> BoxFuture<'static, Result<T, StoreError>> {
         let (done, result) = oneshot::channel();
-        let sent = self.reads.try_send(job(done));
+        let sent = self.reads.try_send(request(done));
         async move {
-            sent.map_err(|_| io_error(format!("too many reads: {WAITING_READS} are waiting")))?;
-            result.await.map_err(|_| gone())?
+            sent.map_err(|_| io_error(format!("too many reads: {MAX_WAITING_READS} are waiting")))?;
+            result.await.map_err(|_| thread_ended())?
         }
         .boxed()
     }
@@ -290,21 +296,25 @@ impl SessionLog for SqliteLog {
         facts: Vec<Arc<Event>>,
         summary: SessionSummary,
     ) -> BoxFuture<'static, Result<(), StoreError>> {
-        let what = writer::WriteRequest::Append {
+        let request = writer::WriteRequest::Append {
             session: self.session.clone(),
             after,
             facts,
             summary: Box::new(summary),
         };
-        self.store.write(what).map(|done| done.map(|_| ())).boxed()
+        self.store.write(request).map(|done| done.map(|_| ())).boxed()
     }
 
-    fn page(&self, range: Range<u64>, most: usize) -> BoxFuture<'static, Result<Page, StoreError>> {
+    fn page(
+        &self,
+        range: Range<u64>,
+        max_facts: usize,
+    ) -> BoxFuture<'static, Result<Page, StoreError>> {
         let session = self.session.clone();
         self.store.read(move |done| reader::ReadRequest::Page {
             session: session.clone(),
             range: range.clone(),
-            most,
+            max_facts,
             done,
         })
     }
@@ -312,12 +322,12 @@ impl SessionLog for SqliteLog {
     fn newest(
         &self,
         range: Range<u64>,
-        newest: usize,
+        count: usize,
     ) -> BoxFuture<'static, Result<u64, StoreError>> {
         let session = self.session.clone();
         self.store.read(move |done| {
             let (session, range) = (session.clone(), range.clone());
-            reader::ReadRequest::Newest { session, range, newest, done }
+            reader::ReadRequest::Newest { session, range, count, done }
         })
     }
 
@@ -327,8 +337,8 @@ impl SessionLog for SqliteLog {
     }
 
     fn keep_draft(&self, pieces: Vec<Arc<Event>>) -> BoxFuture<'static, Result<(), StoreError>> {
-        let what = writer::WriteRequest::KeepDraft { session: self.session.clone(), pieces };
-        self.store.write(what).map(|done| done.map(|_| ())).boxed()
+        let request = writer::WriteRequest::KeepDraft { session: self.session.clone(), pieces };
+        self.store.write(request).map(|done| done.map(|_| ())).boxed()
     }
 
     fn draft(&self) -> BoxFuture<'static, Result<Vec<Arc<Event>>, StoreError>> {
@@ -344,8 +354,8 @@ impl SessionLog for SqliteLog {
     }
 
     fn give_back(&self, unused: Range<u64>) -> BoxFuture<'static, Result<(), StoreError>> {
-        let what = writer::WriteRequest::GiveBack { session: self.session.clone(), unused };
-        self.store.write(what).map(|done| done.map(|_| ())).boxed()
+        let request = writer::WriteRequest::GiveBack { session: self.session.clone(), unused };
+        self.store.write(request).map(|done| done.map(|_| ())).boxed()
     }
 }
 
@@ -363,7 +373,7 @@ fn spawn(
     Ok(())
 }
 
-fn gone() -> StoreError {
+fn thread_ended() -> StoreError {
     io_error("the store's thread has ended".to_owned())
 }
 

@@ -31,7 +31,7 @@ enum Reply {
 pub struct Script {
     events: Vec<Result<ModelEvent, ModelError>>,
     /// The message of a panic at the end.
-    panics: Option<String>,
+    panic_message: Option<String>,
 }
 
 /// An answer that the test gives piece by piece. Dropping it ends the answer.
@@ -90,12 +90,12 @@ impl Script {
 
     /// Panics after everything else.
     pub fn panic(mut self, message: impl Into<String>) -> Self {
-        self.panics = Some(message.into());
+        self.panic_message = Some(message.into());
         self
     }
 
     fn stream(self) -> ModelStream {
-        let panics = stream::iter(self.panics).map(|message| panic!("{message}"));
+        let panics = stream::iter(self.panic_message).map(|message| panic!("{message}"));
         stream::iter(self.events).chain(panics).boxed()
     }
 }
@@ -167,8 +167,8 @@ impl Model for ScriptedModel {
         inner.requests.push(request.clone());
         match inner.replies.pop_front() {
             Some(Reply::Script(script)) => script.stream(),
-            Some(Reply::Live(hear)) => {
-                tokio_stream::wrappers::UnboundedReceiverStream::new(hear).boxed()
+            Some(Reply::Live(receiver)) => {
+                tokio_stream::wrappers::UnboundedReceiverStream::new(receiver).boxed()
             }
             None => reply().text("done").stream(),
         }

@@ -1,4 +1,4 @@
-//! An attached test client that keeps every event and checks the promises of the stream.
+//! An attached test client that keeps every event and checks the guarantees of the stream.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -73,7 +73,7 @@ impl Recorder {
     /// The next event; `None` when the stream has ended.
     ///
     /// # Panics
-    /// If no event arrives, or the stream breaks a promise.
+    /// If no event arrives, or the stream breaks a guarantee.
     pub async fn next(&mut self) -> Option<Arc<Event>> {
         let event = within_patience("an event", self.attachment.next()).await?;
         assert!(event.seq > self.last, "numbers rise: {} after {}", event.seq, self.last);
@@ -187,7 +187,7 @@ impl Recorder {
     /// Answers the ask that the client shows.
     ///
     /// # Errors
-    /// As [`Attachment::answer`].
+    /// The errors of [`Attachment::answer`].
     pub async fn answer(&self, answer: Answer) -> Result<Answered, SessionError> {
         self.attachment.answer(answer).await
     }

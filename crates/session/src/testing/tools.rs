@@ -31,13 +31,13 @@ impl Probe {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(call);
     }
 
-    /// Lets later calls output `begun` and then wait until the returned sender is dropped, ignoring
-    /// everything else.
+    /// Lets later calls output `start_text` and then wait until the returned sender is dropped,
+    /// ignoring everything else.
     #[must_use]
-    pub fn ignores_cancel(&self, begun: &'static str) -> Sender<()> {
+    pub fn ignores_cancel(&self, start_text: &'static str) -> Sender<()> {
         let (release, released) = bounded::<()>(0);
         self.does(move |_, context| {
-            context.output(begun);
+            context.output(start_text);
             // No message is ever sent.
             let _ = released.recv();
             Ok(ToolOutcome::default())

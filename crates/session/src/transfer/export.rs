@@ -53,8 +53,8 @@ pub async fn export(
 }
 
 /// Writes a line and returns it.
-fn write(out: &mut (dyn Write + Send), what: &impl Serialize) -> io::Result<Vec<u8>> {
-    let mut line = serde_json::to_vec(what)?;
+fn write(out: &mut (dyn Write + Send), value: &impl Serialize) -> io::Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(value)?;
     line.push(b'\n');
     out.write_all(&line)?;
     Ok(line)

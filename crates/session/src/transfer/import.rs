@@ -11,7 +11,7 @@ use holdpoint_common::{
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
-use super::possible::{MAX_NUMBER, impossible};
+use super::possible::{MAX_NUMBER, impossible_reason};
 use super::{FORMAT, Footer, Header, Sum, VERSION};
 use crate::names::{folder_name, fresh_id};
 use crate::saved::OfflineSession;
@@ -54,8 +54,8 @@ pub async fn import(
     limits: &Limits,
     text: &mut (dyn BufRead + Send),
 ) -> Result<SessionId, ImportError> {
-    let Parsed { id: own, mut facts } = parse(text)?;
-    let (id, log) = create(store, &own).await?;
+    let Parsed { id: exported_id, mut facts } = parse(text)?;
+    let (id, log) = create(store, &exported_id).await?;
     facts.iter_mut().for_each(|event| adopt(Arc::make_mut(event), &id));
     let saved = save(log, limits, facts).await;
     if saved.is_err() {
@@ -75,9 +75,9 @@ async fn save(
     let Some(state) = State::fold(&facts) else {
         return Err(ImportError::Line { line: 2, reason: NO_OPENING.to_owned() });
     };
-    let rested = state.is_at_rest() || matches!(state.phase(), Phase::Closed);
+    let has_open_work = !state.is_at_rest() && !matches!(state.phase(), Phase::Closed);
     let mut session = OfflineSession::new_unsaved(log, limits, state, facts);
-    if !rested {
+    if has_open_work {
         session.end_open_work().map_err(SessionError::from)?;
     }
     session.save().await?;
@@ -107,13 +107,14 @@ fn parse(text: &mut (dyn BufRead + Send)) -> Result<Parsed, ImportError> {
         return Err(lines.error(format!("not an exported session (format `{}`)", header.format)));
     }
     if header.version > VERSION {
-        let what = format!(
+        let reason = format!(
             "format version {} is not supported; the newest supported is {VERSION}",
             header.version
         );
-        return Err(lines.error(what));
+        return Err(lines.error(reason));
     }
-    let (mut facts, mut last) = (Vec::new(), 0);
+    let mut facts = Vec::new();
+    let mut last = 0;
     let mut state: Option<State> = None;
     loop {
         let before = lines.sum.end();
@@ -133,13 +134,13 @@ fn parse(text: &mut (dyn BufRead + Send)) -> Result<Parsed, ImportError> {
             break;
         }
         let event: Event = lines.parse(&line)?;
-        last = follows(&event, last, &header.id).map_err(|what| lines.error(what))?;
+        last = check_next(&event, last, &header.id).map_err(|reason| lines.error(reason))?;
         let event = Arc::new(event);
         match (&mut state, event.fact()) {
             (None, _) => state = State::open(&event),
             (Some(state), fact) => {
-                if let Some(what) = fact.and_then(|fact| impossible(state, fact)) {
-                    return Err(lines.error(what));
+                if let Some(reason) = fact.and_then(|fact| impossible_reason(state, fact)) {
+                    return Err(lines.error(reason));
                 }
                 state.follow(std::slice::from_ref(&event));
             }
@@ -154,7 +155,7 @@ fn parse(text: &mut (dyn BufRead + Send)) -> Result<Parsed, ImportError> {
 
 /// Checks that an event can follow the one that ended with number `last`, and returns its own last
 /// number.
-fn follows(event: &Event, last: u64, id: &SessionId) -> Result<u64, String> {
+fn check_next(event: &Event, last: u64, id: &SessionId) -> Result<u64, String> {
     let end = last_seq_of(event);
     if event.seq <= last {
         return Err(format!("number {} is not above {last}", event.seq));
@@ -172,8 +173,8 @@ fn follows(event: &Event, last: u64, id: &SessionId) -> Result<u64, String> {
             Err("the line opens another session".to_owned())
         }
         _ if last == 0 => Err(NO_OPENING.to_owned()),
-        // An answer finds its ask by the number. If two asks had the same number, it could reach
-        // either.
+        // An answer finds its ask by the number. If two asks had the same number, the answer could
+        // reach either.
         Body::Fact(Fact::Ask(AskFact::Raised { ask })) if ask.id.seq != event.seq => {
             Err(format!("the number of ask {} is not that of its event, {}", ask.id, event.seq))
         }
@@ -205,16 +206,16 @@ impl Lines<'_> {
     fn next(&mut self) -> Result<Option<Vec<u8>>, ImportError> {
         let mut line = Vec::new();
         self.number += 1;
-        let (what, bound, left) = match MAX_TEXT - self.bytes {
-            left if left < MAX_LINE => ("the text", MAX_TEXT, left),
+        let (part, limit, allowed) = match MAX_TEXT - self.bytes {
+            remaining if remaining < MAX_LINE => ("the text", MAX_TEXT, remaining),
             _ => ("the line", MAX_LINE, MAX_LINE),
         };
         // One byte more than allowed, to detect a line that is too long.
-        if (&mut *self.text).take(left + 1).read_until(b'\n', &mut line)? == 0 {
+        if (&mut *self.text).take(allowed + 1).read_until(b'\n', &mut line)? == 0 {
             return Ok(None);
         }
-        if line.len() as u64 > left {
-            return Err(self.error(format!("{what} has more than {bound} bytes")));
+        if line.len() as u64 > allowed {
+            return Err(self.error(format!("{part} has more than {limit} bytes")));
         }
         self.bytes += line.len() as u64;
         self.sum.add(&line);
@@ -242,9 +243,9 @@ impl Lines<'_> {
 /// Creates a log under the session's own id, or under a new one if that is taken.
 async fn create(
     store: &dyn SessionStore,
-    own: &SessionId,
+    exported_id: &SessionId,
 ) -> Result<(SessionId, Arc<dyn SessionLog>), StoreError> {
-    let mut id = own.clone();
+    let mut id = exported_id.clone();
     loop {
         match store.create(&id).await {
             Ok(log) => return Ok((id, log)),
@@ -255,7 +256,8 @@ async fn create(
 }
 
 /// Assigns an event to the session with this id, and removes settings that an import must not
-/// change: permissions and debug logging, which belong to the user of this store, and invalid names.
+/// change: permissions and debug logging, which belong to the user of this store, and invalid
+/// names.
 fn adopt(event: &mut Event, id: &SessionId) {
     let Body::Fact(fact) = &mut event.body else { return };
     match fact {

@@ -8,7 +8,7 @@ use crate::state::State;
 
 /// How many prompts, asks, jobs or calls can be open at once. A session can have that many prompts,
 /// and has far fewer of the others.
-const MOST_OPEN: u64 = limits::MAX_QUEUED_PROMPTS;
+const MAX_OPEN: u64 = limits::MAX_QUEUED_PROMPTS;
 
 /// The maximum number of a fact, and the maximum id. It is far above those of any session, and
 /// leaves room to continue counting.
@@ -16,47 +16,49 @@ pub(super) const MAX_NUMBER: u64 = 1 << 48;
 
 /// Why a fact is impossible in this state, if it is. If two facts had the same id, later facts
 /// would be ambiguous, and no provider accepts a conversation with two such calls.
-pub(super) fn impossible(state: &State, fact: &Fact) -> Option<String> {
-    let (open, what) = match fact {
+pub(super) fn impossible_reason(state: &State, fact: &Fact) -> Option<String> {
+    let (open, activity) = match fact {
         Fact::Prompt(PromptFact::Accepted { .. }) => (state.waiting() + 1, "prompts wait"),
         Fact::Ask(AskFact::Raised { .. }) => (state.asks().len() + 1, "asks are open"),
         Fact::Job(JobFact::Started { .. }) => (state.jobs().len() + 1, "background jobs run"),
         Fact::Turn(TurnFact::AssistantMessage(message)) => (message.calls.len(), "calls are open"),
         _ => (0, ""),
     };
-    if open as u64 > MOST_OPEN {
-        return Some(format!("{open} {what} at once, but a session can have at most {MOST_OPEN}"));
+    if open as u64 > MAX_OPEN {
+        return Some(format!(
+            "{open} {activity} at once, but a session can have at most {MAX_OPEN}"
+        ));
     }
-    let (prompts, turns, items) = state.next_known_ids();
-    let after_tasks = state.tasks().tasks.last().map_or(TaskId(0), |task| task.id.next());
+    let (next_prompt, next_turn, next_item) = state.next_known_ids();
+    let next_task = state.tasks().tasks.last().map_or(TaskId(0), |task| task.id.next());
     if let Some(turn) = fact.started_turn() {
-        return id_error("turn", turn.0, turns.0);
+        return id_error("turn", turn.0, next_turn.0);
     }
     match fact {
         Fact::Prompt(PromptFact::Accepted { prompt, .. }) => {
-            id_error("prompt", prompt.0, prompts.0)
+            id_error("prompt", prompt.0, next_prompt.0)
         }
-        Fact::Task(TaskFact::Added { task, .. }) => id_error("task", task.0, after_tasks.0),
+        Fact::Task(TaskFact::Added { task, .. }) => id_error("task", task.0, next_task.0),
         Fact::Turn(TurnFact::AssistantMessage(message)) => {
             let blocks = message.blocks.iter().map(|block| block.item);
-            let mut named: Vec<_> =
+            let mut items: Vec<_> =
                 blocks.chain(message.calls.iter().map(|call| call.id.item())).collect();
-            named.sort_unstable();
-            let twice = named
+            items.sort_unstable();
+            let duplicate = items
                 .windows(2)
                 .find(|pair| pair[0] == pair[1])
                 .map(|pair| id_error("item", pair[0].0, u64::MAX));
-            let ends = named.first().into_iter().chain(named.last());
-            if let Some(why) = twice.or_else(|| {
-                ends.map(|item| id_error("item", item.0, items.0)).find(Option::is_some)
+            let extremes = items.first().into_iter().chain(items.last());
+            if let Some(why) = duplicate.or_else(|| {
+                extremes.map(|item| id_error("item", item.0, next_item.0)).find(Option::is_some)
             }) {
                 return why;
             }
-            let bad = |call: &&ToolCall| !call.input.is_object();
+            let is_invalid = |call: &&ToolCall| !call.input.is_object();
             message
                 .calls
                 .iter()
-                .find(bad)
+                .find(is_invalid)
                 .map(|call| format!("the input of call {} is not an object", call.id))
         }
         _ => None,
@@ -64,9 +66,9 @@ pub(super) fn impossible(state: &State, fact: &Fact) -> Option<String> {
 }
 
 /// Why an id is impossible, if it is. Ids are given once, each above the one before.
-fn id_error(what: &str, name: u64, after_known: u64) -> Option<String> {
-    if name > MAX_NUMBER {
-        return Some(format!("{what} id {name} is above {MAX_NUMBER}"));
+fn id_error(kind: &str, id: u64, next_known: u64) -> Option<String> {
+    if id > MAX_NUMBER {
+        return Some(format!("{kind} id {id} is above {MAX_NUMBER}"));
     }
-    (name < after_known).then(|| format!("duplicate {what} id {name}"))
+    (id < next_known).then(|| format!("duplicate {kind} id {id}"))
 }

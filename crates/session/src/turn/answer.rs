@@ -65,14 +65,14 @@ impl PartialAnswer {
         }
     }
 
-    fn calls(&self) -> u32 {
+    fn call_count(&self) -> u32 {
         u32::try_from(self.message.calls.len()).unwrap_or(u32::MAX)
     }
 
     /// The error if the answer exceeds a bound.
-    fn bound_error(&self, most_bytes: usize) -> Option<String> {
-        if self.bytes + self.streaming_bytes > most_bytes {
-            return Some(format!("the model's answer is over {most_bytes} bytes"));
+    fn bound_error(&self, max_bytes: usize) -> Option<String> {
+        if self.bytes + self.streaming_bytes > max_bytes {
+            return Some(format!("the model's answer is over {max_bytes} bytes"));
         }
         (self.message.calls.len() > MAX_CALLS).then(|| ModelError::too_many_calls().to_string())
     }
@@ -93,8 +93,8 @@ async fn next_within(
     }
 }
 
-/// The answer of a model, in which a panic becomes an error. Then the text so far and the
-/// earlier work of the turn are kept.
+/// Streams the answer of a model. A panic becomes an error, so that the text so far and the earlier
+/// work of the turn are kept.
 fn stream_without_panics(model: &dyn Model, request: &ModelRequest) -> ModelStream {
     let fault = |panic: Box<dyn Any + Send>| {
         let message = format!("the model panicked: {}", panic_text(&*panic));
@@ -149,8 +149,8 @@ impl Runner {
         ModelAnswer { message, usage, stop, refused }
     }
 
-    /// Waits before the next try of a failed request, and reports the reason to clients, with at most
-    /// `shown_tries` as the number of tries. Returns `Some` if the request is not tried again.
+    /// Waits before the next try of a failed request, and reports the reason to clients, with at
+    /// most `shown_tries` as the number of tries. Returns `Some` if the request is not tried again.
     pub(super) async fn wait_for_retry(
         &self,
         tries: &mut Tries,
@@ -158,7 +158,7 @@ impl Runner {
         error: ModelError,
     ) -> Option<Stop> {
         let limits = &self.env.limits;
-        let wait = match tries.failed(&error, limits, fastrand::f64()) {
+        let wait = match tries.record_failure(&error, limits, fastrand::f64()) {
             Next::Wait(wait) => wait,
             Next::GiveUp(note) => {
                 let note = note.map(|note| format!(" ({note})")).unwrap_or_default();
@@ -223,7 +223,7 @@ impl Runner {
                     continue;
                 }
                 ModelEvent::Call { id: provider_id, name, arguments, signature } => {
-                    let id = CallId(self.item().0);
+                    let id = CallId(self.take_item_id().0);
                     self.add_call(
                         partial,
                         ToolCall { id, provider_id, name, input: Value::Null, signature },
@@ -262,9 +262,10 @@ impl Runner {
         }
     }
 
-    /// Adds text to the answer and sends it. Returns `false` if the turn was cut or the actor is gone.
+    /// Adds text to the answer and sends it. Returns `false` if the turn was cut or the actor is
+    /// gone.
     async fn add_text(&mut self, partial: &mut PartialAnswer, kind: BlockKind, text: &str) -> bool {
-        let calls_before = partial.calls();
+        let calls_before = partial.call_count();
         let item = match partial.message.blocks.last() {
             Some(block)
                 if block.kind == kind
@@ -274,7 +275,7 @@ impl Runner {
                 block.item
             }
             _ => {
-                let item = self.item();
+                let item = self.take_item_id();
                 partial.message.blocks.push(Block {
                     item,
                     kind,
@@ -311,7 +312,7 @@ impl Runner {
     /// Signs the last thought. A signature without an unsigned thought before it gets an empty
     /// thought of its own, because the provider requires all signatures back.
     fn sign(&mut self, partial: &mut PartialAnswer, signature: String) {
-        let calls_before = partial.calls();
+        let calls_before = partial.call_count();
         match partial.message.blocks.last_mut() {
             Some(block)
                 if block.kind == BlockKind::Thought
@@ -321,7 +322,8 @@ impl Runner {
                 block.signature = Some(signature);
             }
             _ => {
-                let (item, kind, signature) = (self.item(), BlockKind::Thought, Some(signature));
+                let (item, kind, signature) =
+                    (self.take_item_id(), BlockKind::Thought, Some(signature));
                 partial.message.blocks.push(Block {
                     item,
                     kind,

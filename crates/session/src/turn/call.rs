@@ -53,31 +53,31 @@ impl Runner {
         tool: Box<dyn Tool>,
         mut order: Order,
     ) -> CallEnd {
-        let unrun =
+        let not_run =
             |status, why: String| CallEnd::from_result(ToolResult::not_run(call.id, status, why));
         let (tool, intent, judgement) = match self.judge(&call, tool).await {
             Ok(judged) => judged,
             Err((status, why)) => {
-                order.wait_turn().await;
-                return unrun(status, why);
+                order.wait_for_earlier().await;
+                return not_run(status, why);
             }
         };
         tracing::debug!(verdict = ?judgement.verdict, "policy verdict");
         let clearance = match judgement.verdict {
             Verdict::Allow => Clearance::Allow,
-            Verdict::Ask => confirm(&call, intent, judgement.may_be_denied()),
+            Verdict::Ask => confirm_clearance(&call, intent, judgement.may_be_denied()),
             Verdict::Deny => {
-                order.wait_turn().await;
+                order.wait_for_earlier().await;
                 let why = format!("denied: {} ({})", judgement.why(), intent.message);
-                return unrun(ToolStatus::Denied, why);
+                return not_run(ToolStatus::Denied, why);
             }
         };
-        match self.gate_in(order, Gate::Tool { call: call.id, clearance }).await {
+        match self.gate_in_order(order, Gate::Tool { call: call.id, clearance }).await {
             GateAnswer::Call { approved } => self.run_tool(call, tool, approved).await,
             // A judged tool keeps resources for its call. It is dropped here, which releases them.
-            GateAnswer::Denied(why) => unrun(ToolStatus::Denied, why),
+            GateAnswer::Denied(why) => not_run(ToolStatus::Denied, why),
             GateAnswer::Step(_) | GateAnswer::Limit(_) | GateAnswer::Cut => {
-                unrun(ToolStatus::Interrupted, "not run: the turn was interrupted".to_owned())
+                not_run(ToolStatus::Interrupted, "not run: the turn was interrupted".to_owned())
             }
         }
     }
@@ -131,14 +131,15 @@ impl Runner {
             self.cancel.clone(),
         )
         .with_approved(approved);
-        let (back, mut returned) = oneshot::channel();
+        let (sender, mut receiver) = oneshot::channel();
         let (input, alive) = (call.input.clone(), self.alive.clone());
         let span = tracing::Span::current();
         let thread = move || {
-            let _in = span.entered();
+            let _entered = span.entered();
             let outcome =
                 std::panic::catch_unwind(AssertUnwindSafe(|| match context.is_cancelled() {
-                    // The cut happened while this thread was started, and no tool begins after a cut.
+                    // The cut happened while this thread was started, and no tool begins after a
+                    // cut.
                     true => Err(ToolError::Interrupted),
                     false => tool.call(input, &context),
                 }));
@@ -147,7 +148,7 @@ impl Runner {
             let returned = outcome.map(|outcome| Returned { tool, outcome, processes });
             drop(alive);
             // The runner may have left this thread behind.
-            let _ = back.send(returned.map_err(|panic| panic_text(&*panic).to_owned()));
+            let _ = sender.send(returned.map_err(|panic| panic_text(&*panic).to_owned()));
         };
         if let Err(error) =
             std::thread::Builder::new().name(format!("tool {}", call.name)).spawn(thread)
@@ -158,16 +159,16 @@ impl Runner {
         tokio::select! {
             biased;
             () = self.cancel.cancelled() => {}
-            back = &mut returned => {
-                let back = back.unwrap_or_else(|_| Err("its thread ended without a result".into()));
-                return ended(call, sink.close().await, back);
+            returned = &mut receiver => {
+                let returned = returned.unwrap_or_else(|_| Err("its thread ended without a result".into()));
+                return end_of_returned_call(call, sink.close().await, returned);
             }
         }
         processes.end();
-        let back = tokio::time::timeout(limits.grace() + ABANDON_AFTER, returned).await;
-        let (how, tool, outcome, processes) = match back {
-            Ok(Ok(Ok(back))) => {
-                (StopHow::Returned, Some(back.tool), back.outcome.ok(), back.processes)
+        let returned = tokio::time::timeout(limits.grace() + ABANDON_AFTER, receiver).await;
+        let (how, tool, outcome, processes) = match returned {
+            Ok(Ok(Ok(returned))) => {
+                (StopHow::Returned, Some(returned.tool), returned.outcome.ok(), returned.processes)
             }
             Ok(_) => (StopHow::Returned, None, None, processes.so_far()),
             Err(_) => {
@@ -175,14 +176,18 @@ impl Runner {
                 (StopHow::Abandoned, None, None, processes.so_far())
             }
         };
-        let result = interrupted(call.id, sink.close().await, outcome);
+        let result = interrupted_result(call.id, sink.close().await, outcome);
         let stopped = Some(StoppedTool { call: call.id, name: call.name, how });
         CallEnd { result, tool, stopped, processes }
     }
 }
 
 /// The result of a call that the cut found running. Its effects so far remain, and are recorded.
-fn interrupted(call: CallId, output: HeadAndTail, outcome: Option<ToolOutcome>) -> ToolResult {
+fn interrupted_result(
+    call: CallId,
+    output: HeadAndTail,
+    outcome: Option<ToolOutcome>,
+) -> ToolResult {
     let why = "interrupted; its effects so far remain";
     let result = ToolResult::not_run(call, ToolStatus::Interrupted, why);
     match outcome {
@@ -199,7 +204,7 @@ fn interrupted(call: CallId, output: HeadAndTail, outcome: Option<ToolOutcome>) 
 }
 
 /// The clearance for a call that needs a Confirm.
-fn confirm(call: &ToolCall, intent: Intent, may_be_denied: bool) -> Clearance {
+fn confirm_clearance(call: &ToolCall, intent: Intent, may_be_denied: bool) -> Clearance {
     let Intent { message, details, always, .. } = intent;
     Clearance::Ask(Confirm {
         tool_name: call.name.clone(),
@@ -211,16 +216,20 @@ fn confirm(call: &ToolCall, intent: Intent, may_be_denied: bool) -> Clearance {
 }
 
 /// The end of a call that returned by itself.
-fn ended(call: ToolCall, output: HeadAndTail, back: Result<Returned, String>) -> CallEnd {
-    let ended = |status, result: String| ToolResult {
+fn end_of_returned_call(
+    call: ToolCall,
+    output: HeadAndTail,
+    returned: Result<Returned, String>,
+) -> CallEnd {
+    let result_with = |status, result: String| ToolResult {
         output,
         ..ToolResult::not_run(call.id, status, result)
     };
-    let (tool, outcome) = match back {
+    let (tool, outcome) = match returned {
         Ok(Returned { tool, outcome, .. }) => (tool, outcome),
         Err(panic) => {
             tracing::error!(call = %call.id, tool = call.name, panic, "tool panicked");
-            return CallEnd::from_result(ended(
+            return CallEnd::from_result(result_with(
                 ToolStatus::Panicked,
                 format!("the tool panicked: {panic}"),
             ));
@@ -229,11 +238,13 @@ fn ended(call: ToolCall, output: HeadAndTail, back: Result<Returned, String>) ->
     let result = match outcome {
         Ok(ToolOutcome { output, failed, read, wrote }) => {
             let status = if failed { ToolStatus::Error } else { ToolStatus::Ok };
-            ToolResult { read, wrote, ..ended(status, output) }
+            ToolResult { read, wrote, ..result_with(status, output) }
         }
-        Err(error @ ToolError::Denied { .. }) => ended(ToolStatus::Denied, error.to_string()),
-        Err(error @ ToolError::Interrupted) => ended(ToolStatus::Interrupted, error.to_string()),
-        Err(error) => ended(ToolStatus::Error, error.to_string()),
+        Err(error @ ToolError::Denied { .. }) => result_with(ToolStatus::Denied, error.to_string()),
+        Err(error @ ToolError::Interrupted) => {
+            result_with(ToolStatus::Interrupted, error.to_string())
+        }
+        Err(error) => result_with(ToolStatus::Error, error.to_string()),
     };
     CallEnd { tool: Some(tool), ..CallEnd::from_result(result) }
 }

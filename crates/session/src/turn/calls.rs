@@ -23,7 +23,7 @@ struct ReportedCall {
 }
 
 impl Runner {
-    /// Runs the calls of an answer in parallel. `Some` if the turn ends with them.
+    /// Runs the calls of an answer in parallel. Returns `Some` if the turn ends with them.
     pub(super) async fn calls(
         &self,
         calls: Vec<ToolCall>,
@@ -44,17 +44,19 @@ impl Runner {
         }
         let parallel = self.env.limits.parallel_tools.max(1);
         let mut running = futures_util::stream::iter(running).buffer_unordered(parallel);
-        let (mut end, mut panicked, mut back) = (End::default(), None, Vec::new());
-        // Nothing may be awaited in this loop: the other calls would not be polled meanwhile, and one
-        // that has been given room in the lane would keep it.
+        let mut end = End::default();
+        let mut panicked = None;
+        let mut returned_tools = Vec::new();
+        // Nothing may be awaited in this loop: the other calls would not be polled meanwhile, and
+        // one that has been given room in the lane would keep it.
         while let Some(call) = running.next().await {
             panicked = call.panicked.or(panicked);
             end.tools.extend(call.stopped);
             end.processes.add(call.processes);
-            back.extend(call.tool);
+            returned_tools.extend(call.tool);
         }
         drop(running);
-        back.into_iter().for_each(|tool| toolbox.put_back(tool));
+        returned_tools.into_iter().for_each(|tool| toolbox.put_back(tool));
         if self.cancel.is_cancelled() {
             end.outcome = Outcome::Interrupted;
             return Some(end);
@@ -90,14 +92,14 @@ impl Runner {
         mut order: Order,
         mut in_order_place: Option<Order>,
     ) -> CallEnd {
-        if let Some(turn) = &mut in_order_place {
-            turn.wait_turn().await;
+        if let Some(place) = &mut in_order_place {
+            place.wait_for_earlier().await;
         }
         let span = tracing::info_span!("call", call = %call.id, tool = call.name);
         match tool {
             Ok(tool) => self.call(call, tool, order).instrument(span).await,
             Err(why) => {
-                order.wait_turn().await;
+                order.wait_for_earlier().await;
                 CallEnd::from_result(ToolResult::not_run(call.id, ToolStatus::Error, why))
             }
         }

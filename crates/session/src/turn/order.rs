@@ -19,8 +19,9 @@ impl Order {
         })
     }
 
-    /// Waits until the place before is dropped: its call has reached its gate, or has ended.
-    pub(super) async fn wait_turn(&mut self) {
+    /// Waits until the place before this one is dropped: its call has reached its gate, or has
+    /// ended.
+    pub(super) async fn wait_for_earlier(&mut self) {
         if let Some(before) = self.before.take() {
             // The sender is dropped, and never sends.
             let _ = before.await;

@@ -56,14 +56,15 @@ impl Runner {
         })
     }
 
-    /// The omission that may help. If the conversation is too large, that is its last results, and
-    /// only once in a turn, because the model would request them again and again.
+    /// The omission that may help. If the conversation is too large, its last results are left out,
+    /// but only once in a turn, because the model would request them again and again.
     fn omission_for(&self, error: &ModelError) -> Option<Omitted> {
-        let may = |omitted: Omitted| self.omissible.contains(&omitted);
+        let can_omit = |omitted: Omitted| self.omissible.contains(&omitted);
         if error.is_too_large() {
-            return Some(Omitted::Results).filter(|results| may(*results) && !self.results_omitted);
+            return Some(Omitted::Results)
+                .filter(|results| can_omit(*results) && !self.results_omitted);
         }
-        if error.blames_thoughts() && may(Omitted::Thoughts) {
+        if error.blames_thoughts() && can_omit(Omitted::Thoughts) {
             return Some(Omitted::Thoughts);
         }
         self.omissible.first().copied()
@@ -72,7 +73,7 @@ impl Runner {
 
 /// Whether the newest words of the user are more than half of a request.
 fn is_mostly_prompt(request: &ModelRequest) -> bool {
-    let words =
+    let prompt_bytes =
         request.messages.last().filter(|message| message.is_prompt()).map_or(0, Message::bytes);
-    2 * words > request.bytes()
+    2 * prompt_bytes > request.bytes()
 }

@@ -16,17 +16,21 @@ impl Runner {
     /// # Errors
     /// The end of the turn, if the parts that can't be left out are too large, or the turn was cut
     /// in the meantime.
-    pub(super) async fn request(&mut self, history: Conversation) -> Result<ModelRequest, End> {
-        let Derived { messages, omissible, refusals } = history::derive(history.events());
-        (self.omissible, self.refusals) = (omissible, refusals);
+    pub(super) async fn request(
+        &mut self,
+        conversation: Conversation,
+    ) -> Result<ModelRequest, End> {
+        let Derived { messages, omissible, refusals } = history::derive(conversation.events());
+        self.omissible = omissible;
+        self.refusals = refusals;
         let request = ModelRequest {
             system: Arc::clone(&self.system),
             messages,
             tools: Arc::clone(&self.specs),
         };
-        // Dropped, so that the actor can add to the conversation without a copy.
-        let forgotten = history.forgotten();
-        drop(history);
+        let forgotten = conversation.forgotten();
+        // Dropped here, so that the actor can add to the conversation without a copy.
+        drop(conversation);
         let mut request = self.fit(request, forgotten).await?;
         history::join_prompts(&mut request.messages);
         Ok(request)

@@ -28,20 +28,26 @@ impl Tries {
         self.made
     }
 
-    /// Decides after a try that failed with `error`. `jitter` is a random number from 0 to 1.
+    /// Counts a try that failed with `error`, and decides whether to wait and try again. `jitter` is
+    /// a random number from 0 to 1.
     ///
     /// The wait doubles with each try, and is extended by up to half. It is longer if the provider
-    /// says so. The sum of all waits has a bound.
-    pub(super) fn failed(&mut self, error: &ModelError, limits: &Limits, jitter: f64) -> Next {
+    /// asks for a longer one. The sum of all waits has a bound.
+    pub(super) fn record_failure(
+        &mut self,
+        error: &ModelError,
+        limits: &Limits,
+        jitter: f64,
+    ) -> Next {
         self.made += 1;
         if !error.is_temporary() {
             return Next::GiveUp(None);
         }
-        let asked = error.retry_after().unwrap_or_default();
-        if asked > MAX_RETRY_AFTER {
+        let retry_after = error.retry_after().unwrap_or_default();
+        if retry_after > MAX_RETRY_AFTER {
             return Next::GiveUp(Some(format!(
                 "the provider asks to retry after {} s",
-                asked.as_secs()
+                retry_after.as_secs()
             )));
         }
         if self.made >= limits.model_tries {
@@ -49,7 +55,7 @@ impl Tries {
         }
         let doubled = limits.model_retry_ms.saturating_mul(1 << (self.made - 1).min(20));
         let backoff = Duration::from_millis(doubled).mul_f64(1.0 + jitter.clamp(0.0, 1.0) / 2.0);
-        let wait = backoff.max(asked).min(MAX_RETRY_AFTER);
+        let wait = backoff.max(retry_after).min(MAX_RETRY_AFTER);
         self.waited += wait;
         if self.waited > RETRY_TOTAL {
             return Next::GiveUp(Some(format!("tried {} times", self.made)));
@@ -74,7 +80,7 @@ mod tests {
     fn waits(error: &ModelError, jitter: f64) -> (Vec<f64>, Option<String>) {
         let (mut tries, mut waits) = (Tries::default(), Vec::new());
         loop {
-            match tries.failed(error, &Limits::default(), jitter) {
+            match tries.record_failure(error, &Limits::default(), jitter) {
                 Next::Wait(wait) => waits.push(wait.as_secs_f64()),
                 Next::GiveUp(note) => return (waits, note),
             }

@@ -11,7 +11,7 @@ use serde_json::Value;
 /// tool checks its input itself.
 ///
 /// # Errors
-/// Where it does not fit and why, for the model.
+/// A description for the model of where and why `value` does not fit.
 pub(super) fn check(schema: &Value, value: &Value) -> Result<(), String> {
     // Patterns are matched in linear time.
     match jsonschema::options().with_pattern_options(PatternOptions::regex()).build(schema) {

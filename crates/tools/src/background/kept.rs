@@ -27,14 +27,15 @@ impl KeptOutput {
         self.gone + self.text.len() as u64
     }
 
-    /// Reads up to `most` bytes from offset `from`, or the newest ones. Also returns their offset.
-    pub(super) fn read(&self, from: Option<u64>, most: usize) -> (u64, String) {
-        let newest = self.text.len().saturating_sub(most);
+    /// Reads up to `max_bytes` from offset `from`, or the newest ones. Also returns their offset.
+    pub(super) fn read(&self, from: Option<u64>, max_bytes: usize) -> (u64, String) {
+        let newest = self.text.len().saturating_sub(max_bytes);
         let begin = from.map_or(newest, |from| {
             usize::try_from(from.saturating_sub(self.gone)).unwrap_or(usize::MAX)
         });
         let begin = self.text.ceil_char_boundary(begin.min(self.text.len()));
-        let end = self.text.floor_char_boundary(begin.saturating_add(most).min(self.text.len()));
+        let end =
+            self.text.floor_char_boundary(begin.saturating_add(max_bytes).min(self.text.len()));
         (self.gone + begin as u64, self.text[begin..end].to_owned())
     }
 }

@@ -18,8 +18,8 @@ pub(super) fn watch(
     timeout: Option<Duration>,
 ) -> io::Result<()> {
     let id = session.call();
-    let watch = JobWatcher { shared, session, id, end: JobEnd::Lost };
-    let thread = move || watch.run(process, timeout.map(|timeout| Instant::now() + timeout));
+    let watcher = JobWatcher { shared, session, id, end: JobEnd::Lost };
+    let thread = move || watcher.run(process, timeout.map(|timeout| Instant::now() + timeout));
     std::thread::Builder::new().name(format!("job {id}")).spawn(thread)?;
     Ok(())
 }
@@ -36,7 +36,7 @@ impl JobWatcher {
     fn run(mut self, mut process: Process, deadline: Option<Instant>) {
         let keep = Arc::clone(&self.shared.keep);
         if let Err(error) =
-            process.follow(deadline, |text| self.push(text), || self.finish(JobEnd::TimedOut))
+            process.follow(deadline, |text| self.push(text), || self.start_ending(JobEnd::TimedOut))
         {
             tracing::warn!(job = %self.id, %error, "reading the output of a job failed");
         }
@@ -57,9 +57,9 @@ impl JobWatcher {
         drop(keep);
     }
 
-    fn finish(&self, why: JobEnd) {
+    fn start_ending(&self, cause: JobEnd) {
         if let Some(job) = self.shared.jobs().all.get_mut(&self.id) {
-            job.finish(why);
+            job.start_ending(cause);
         }
     }
 

@@ -18,9 +18,9 @@ use crate::workspace::Workspace;
 const MAX_QUESTIONS: usize = 3;
 
 /// The number of options of a question that has any.
-const OPTIONS: std::ops::RangeInclusive<usize> = 2..=3;
+const OPTION_COUNTS: std::ops::RangeInclusive<usize> = 2..=3;
 
-/// In characters, like the limits below.
+/// The most characters of an id. The limits below are in characters, too.
 const MAX_ID: usize = 64;
 
 const MAX_HEADER: usize = 40;
@@ -109,22 +109,22 @@ impl Tool for AskUser {
     }
 
     fn intent(&self, input: &Value, _: &Workspace) -> Result<Intent, ToolError> {
-        questions(input)?;
+        parse_questions(input)?;
         Ok(Intent::new(Act::Internal, "Ask the user?"))
     }
 
     fn call(&mut self, input: Value, context: &ToolContext) -> Result<ToolOutcome, ToolError> {
-        let questions = questions(&input)?;
+        let questions = parse_questions(&input)?;
         let request = QuestionRequest { tool_name: self.name().to_owned(), questions };
         match context.ask(request) {
             QuestionResponse::Replied { replies } => {
-                let skips = replies.iter().any(|reply| reply.answer.is_none());
+                let has_skipped = replies.iter().any(|reply| reply.answer.is_none());
                 let replies: Map<_, _> = replies
                     .into_iter()
                     .map(|reply| (reply.id, reply.answer.map_or(Value::Null, Value::String)))
                     .collect();
                 let mut text = Value::Object(replies).to_string();
-                if skips {
+                if has_skipped {
                     text.push_str(
                         "\nThe user skipped the questions answered with null. Continue without these answers.",
                     );
@@ -143,7 +143,7 @@ impl Tool for AskUser {
 }
 
 /// Parses the questions and checks their limits.
-fn questions(input: &Value) -> Result<Vec<Question>, ToolError> {
+fn parse_questions(input: &Value) -> Result<Vec<Question>, ToolError> {
     let input: Input = parse(input)?;
     let asked = match (input.questions, input.question) {
         (Some(questions), None) => questions,
@@ -171,7 +171,7 @@ fn questions(input: &Value) -> Result<Vec<Question>, ToolError> {
     }
     let mut ids = BTreeSet::new();
     for (number, question) in (1..).zip(&asked) {
-        question.check().map_err(|what| ToolError::input(format!("question {number}: {what}")))?;
+        question.check().map_err(|why| ToolError::input(format!("question {number}: {why}")))?;
         if !ids.insert(&question.id) {
             return Err(ToolError::input(format!("two questions have the id `{}`", question.id)));
         }
@@ -185,11 +185,11 @@ impl QuestionInput {
         check("the header", &self.header, MAX_HEADER)?;
         check("the question", &self.question, MAX_QUESTION)?;
         let options = self.options.len();
-        if options > 0 && !OPTIONS.contains(&options) {
+        if options > 0 && !OPTION_COUNTS.contains(&options) {
             return Err(format!(
                 "expected no options or {} to {}, got {options}",
-                OPTIONS.start(),
-                OPTIONS.end()
+                OPTION_COUNTS.start(),
+                OPTION_COUNTS.end()
             ));
         }
         let mut labels = BTreeSet::new();
@@ -204,17 +204,17 @@ impl QuestionInput {
     }
 }
 
-fn check(what: &str, text: &str, most: usize) -> Result<(), String> {
+fn check(part: &str, text: &str, max_chars: usize) -> Result<(), String> {
     if text.trim().is_empty() {
-        return Err(format!("{what} is empty"));
+        return Err(format!("{part} is empty"));
     }
-    check_length(what, text, most)
+    check_length(part, text, max_chars)
 }
 
-fn check_length(what: &str, text: &str, most: usize) -> Result<(), String> {
+fn check_length(part: &str, text: &str, max_chars: usize) -> Result<(), String> {
     match text.chars().count() {
-        length if length > most => {
-            Err(format!("{what} is {length} characters long; the limit is {most}"))
+        length if length > max_chars => {
+            Err(format!("{part} is {length} characters long; the limit is {max_chars}"))
         }
         _ => Ok(()),
     }

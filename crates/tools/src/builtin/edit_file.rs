@@ -31,8 +31,8 @@ use replacement::{EditLimit, Found, Replacement};
 
 const NAME: &str = "edit_file";
 
-/// The most places that an error lists.
-const MAX_PLACES: usize = 10;
+/// The most occurrences that an error lists.
+const MAX_LISTED: usize = 10;
 
 /// The tool `edit_file`: replaces one or more strings in a text file.
 ///
@@ -43,8 +43,8 @@ const MAX_PLACES: usize = 10;
 /// that the call names, else UTF-8.
 ///
 /// The tool refuses a file that is not text in its encoding or is larger than 64 MiB, an edit that
-/// would make a file larger than that or replace more than 250,000 places at once, and a character
-/// that the encoding lacks.
+/// would make a file larger than that or replace more than 250,000 occurrences at once, and a
+/// character that the encoding lacks.
 ///
 /// The call fails if the file has changed since a call of the session last read or wrote it, or
 /// since the diff was shown to the user, so that only the shown diff is applied. Changes by other
@@ -130,18 +130,20 @@ impl Tool for EditFile {
     fn intent(&self, input: &Value, workspace: &Workspace) -> Result<Intent, ToolError> {
         let input: Input = parse(input)?;
         let edits = input.edits()?;
-        let named = TextEncoding::named(input.encoding.as_ref())?;
+        let requested = TextEncoding::named(input.encoding.as_ref())?;
         let place = self.judged.judge(&input.path, workspace.root())?;
         self.shown.take();
         let acts = vec![Act::Read(place.clone()), Act::Write(place.clone())];
         let details = match workspace.policy().judge(NAME, &acts, workspace.root()).verdict {
             // The details will not be shown.
             Verdict::Allow | Verdict::Deny => None,
-            Verdict::Ask => Some(self.show(&place, &edits, named, workspace).or_else(|error| {
-                failure_details(error, NAME, &place, workspace, |error| {
-                    drop(self.shown.replace(Some(Err(error))))
-                })
-            })?),
+            Verdict::Ask => {
+                Some(self.prepare_diff(&place, &edits, requested, workspace).or_else(|error| {
+                    failure_details(error, NAME, &place, workspace, |error| {
+                        drop(self.shown.replace(Some(Err(error))))
+                    })
+                })?)
+            }
         };
         // Ask about a protected file every time.
         let always = (!workspace.policy().protects(&place))
@@ -152,7 +154,7 @@ impl Tool for EditFile {
     fn call(&mut self, input: Value, context: &ToolContext) -> Result<ToolOutcome, ToolError> {
         let input: Input = parse(&input)?;
         let edits = input.edits()?;
-        let named = TextEncoding::named(input.encoding.as_ref())?;
+        let requested = TextEncoding::named(input.encoding.as_ref())?;
         let place = self.judged.resolve(&input.path, context.root())?;
         // If the diff could not be shown, the call fails even if it was approved.
         let shown = self.shown.take().transpose()?;
@@ -162,7 +164,7 @@ impl Tool for EditFile {
                 |error: io::Error| near::failure(&place, &error, NAME, context.workspace());
             let parent = OpenParent::open_existing(place.path()).map_err(failed)?;
             let Edited { old, change, content } =
-                change(&parent, &place, &edits, named, context.workspace())?;
+                apply_edits(&parent, &place, &edits, requested, context.workspace())?;
             if let Some(shown) = shown
                 && !is_same(&shown.mark, &old.mark)
                 && !(files.only_session_changed(&shown.mark, &old.mark)
@@ -180,7 +182,7 @@ impl Tool for EditFile {
             let content = content.as_deref().unwrap_or(change.after().as_bytes());
             let file = parent.replace(Some(&old.metadata), content).map_err(failed)?;
             let mark = mark_of(&place, &file.metadata().map_err(failed)?, content);
-            files.wrote(Some(old.mark), mark.clone());
+            files.record_write(Some(old.mark), mark.clone());
             let lines = match change.new_lines() {
                 Some((first, last)) if first < last => format!(": lines {first} to {last}"),
                 Some((line, _)) => format!(": line {line}"),
@@ -196,16 +198,16 @@ impl Tool for EditFile {
 
 impl EditFile {
     /// Returns the diff, and remembers the mark and the change it was made from.
-    fn show(
+    fn prepare_diff(
         &self,
         place: &Place,
         edits: &[Replacement<'_>],
-        named: Option<TextEncoding>,
+        requested: Option<TextEncoding>,
         workspace: &Workspace,
     ) -> Result<String, ToolError> {
         let failed = |error: io::Error| near::failure(place, &error, NAME, workspace);
         let parent = OpenParent::open_existing(place.path()).map_err(failed)?;
-        let Edited { old, change, .. } = change(&parent, place, edits, named, workspace)?;
+        let Edited { old, change, .. } = apply_edits(&parent, place, edits, requested, workspace)?;
         let diff = change.shown(place.shown());
         let diff =
             diff.map_err(|error| ToolError::failed(format!("{}: {error}", place.shown())))?;
@@ -234,16 +236,16 @@ impl Input {
             }
             _ => return Err(ToolError::input("give either old_string and new_string, or edits")),
         };
-        for (number, edit) in edits.iter().enumerate() {
-            let which = which(number, edits.len());
+        for (index, edit) in edits.iter().enumerate() {
+            let prefix = edit_prefix(index, edits.len());
             if edit.old.is_empty() {
                 return Err(ToolError::input(format!(
-                    "{which}old_string is empty; use write_file to create a file"
+                    "{prefix}old_string is empty; use write_file to create a file"
                 )));
             }
             if edit.old == edit.new {
                 return Err(ToolError::input(format!(
-                    "{which}old_string and new_string are the same"
+                    "{prefix}old_string and new_string are the same"
                 )));
             }
         }
@@ -252,8 +254,8 @@ impl Input {
 }
 
 /// The prefix of an error about one of several edits.
-fn which(number: usize, of: usize) -> String {
-    if of == 1 { String::new() } else { format!("edit {} of {of}: ", number + 1) }
+fn edit_prefix(index: usize, count: usize) -> String {
+    if count == 1 { String::new() } else { format!("edit {} of {count}: ", index + 1) }
 }
 
 /// A file and the result of the edits.
@@ -264,15 +266,16 @@ struct Edited {
     content: Option<Vec<u8>>,
 }
 
-fn change(
+fn apply_edits(
     parent: &OpenParent,
     place: &Place,
     edits: &[Replacement<'_>],
-    named: Option<TextEncoding>,
+    requested: Option<TextEncoding>,
     workspace: &Workspace,
 ) -> Result<Edited, ToolError> {
     let refused = |why: String| ToolError::failed(format!("{}: {why}", place.shown()));
-    let old = OldFile::at(parent, place, named).map_err(|error| refused(error.to_string()))?;
+    let old =
+        OldFile::read(parent, place, requested).map_err(|error| refused(error.to_string()))?;
     let Some(mut old) = old else {
         return Err(refused(format!("no such file{}", near::hint(place.path(), NAME, workspace))));
     };
@@ -282,9 +285,9 @@ fn change(
     let text = std::mem::replace(&mut old.text, Ok(String::new()))
         .map_err(|why| refused(why.to_string()))?;
     let mut change = Change::none(text);
-    for (number, edit) in edits.iter().enumerate() {
+    for (index, edit) in edits.iter().enumerate() {
         let parts = parts(change.after(), edit)
-            .map_err(|why| refused(format!("{}{why}", which(number, edits.len()))))?;
+            .map_err(|why| refused(format!("{}{why}", edit_prefix(index, edits.len()))))?;
         change.replace(&parts);
     }
     if change.is_none() {
@@ -302,7 +305,7 @@ fn change(
             return Err(refused(EditLimit::Text.to_string()));
         }
         Cow::Owned(content)
-            if is_utf8(&old, change.before()) && str::from_utf8(&content).is_err() =>
+            if is_also_utf8(&old, change.before()) && str::from_utf8(&content).is_err() =>
         {
             let encoding = old.encoding;
             return Err(refused(format!(
@@ -315,7 +318,7 @@ fn change(
 }
 
 /// Whether the encoded `text` is also valid UTF-8 and has more than ASCII characters.
-fn is_utf8(old: &OldFile, text: &str) -> bool {
+fn is_also_utf8(old: &OldFile, text: &str) -> bool {
     old.encoding.encode(text).is_ok_and(|bytes| !bytes.is_ascii() && str::from_utf8(&bytes).is_ok())
 }
 
@@ -324,12 +327,12 @@ type Part<'a> = (Range<usize>, Cow<'a, str>);
 
 /// The ranges of `text` that an edit replaces, with their replacements.
 fn parts<'a>(text: &str, edit: &Replacement<'a>) -> Result<Vec<Part<'a>>, String> {
-    let found = edit.find(text, MAX_PLACES + 1).map_err(|why| why.to_string())?;
+    let found = edit.find(text, MAX_LISTED + 1).map_err(|why| why.to_string())?;
     match found.len() {
         0 => Err(format!("old_string was not found{}", near_match::hint(text, edit.old))),
         count if count > 1 && !edit.all => {
-            let times = if count > MAX_PLACES {
-                format!("more than {MAX_PLACES}")
+            let times = if count > MAX_LISTED {
+                format!("more than {MAX_LISTED}")
             } else {
                 count.to_string()
             };
@@ -337,13 +340,16 @@ fn parts<'a>(text: &str, edit: &Replacement<'a>) -> Result<Vec<Part<'a>>, String
                 1 + memchr_iter(b'\n', &text.as_bytes()[..found.whole.start]).count()
             };
             let lines: Vec<_> =
-                found.iter().take(MAX_PLACES).map(|found| line(found).to_string()).collect();
+                found.iter().take(MAX_LISTED).map(|found| line(found).to_string()).collect();
             Err(format!(
                 "old_string occurs {times} times, on lines {}: add surrounding lines to make it unique, or set \
                  replace_all",
                 lines.join(", ")
             ))
         }
-        _ => Ok(found.into_iter().map(|Found { part, by, .. }| (part, by)).collect()),
+        _ => Ok(found
+            .into_iter()
+            .map(|Found { part, replacement, .. }| (part, replacement))
+            .collect()),
     }
 }

@@ -53,7 +53,7 @@ type Match = (Reverse<(i64, u64)>, PathBuf);
 /// The newest matches that one thread has found, and the count of all its matches.
 #[derive(Default)]
 struct Newest {
-    kept: BinaryHeap<Match>,
+    matches: BinaryHeap<Match>,
     count: usize,
 }
 
@@ -104,7 +104,7 @@ impl Tool for Glob {
         let found = ParallelWalk::walk_files(&walk, Newest::default, |newest, path| {
             if pattern.matches(&path) {
                 match walk.modified(&path) {
-                    Ok(modified) => newest.keep((Reverse(modified), path)),
+                    Ok(modified) => newest.add((Reverse(modified), path)),
                     // Deleted after it was listed, as short-lived temporary files are.
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                     Err(_) => walk.could_not_read(),
@@ -115,7 +115,7 @@ impl Tool for Glob {
             return Err(ToolError::Interrupted);
         }
         let count: usize = found.iter().map(|newest| newest.count).sum();
-        let mut files: Vec<_> = found.into_iter().flat_map(|newest| newest.kept).collect();
+        let mut files: Vec<_> = found.into_iter().flat_map(|newest| newest.matches).collect();
         files.sort_unstable();
         files.truncate(MAX_FILES);
         let mut notes = Vec::new();
@@ -142,11 +142,11 @@ impl Tool for Glob {
 }
 
 impl Newest {
-    fn keep(&mut self, file: Match) {
+    fn add(&mut self, file: Match) {
         self.count += 1;
-        self.kept.push(file);
-        if self.kept.len() > MAX_FILES {
-            self.kept.pop();
+        self.matches.push(file);
+        if self.matches.len() > MAX_FILES {
+            self.matches.pop();
         }
     }
 }

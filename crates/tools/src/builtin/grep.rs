@@ -30,7 +30,7 @@ use found::Found;
 const NAME: &str = "grep";
 
 /// Matches shown when the call sets no limit.
-const LIMIT: u64 = 200;
+const DEFAULT_LIMIT: u64 = 200;
 
 const MAX_LIMIT: u64 = 2_000;
 
@@ -49,9 +49,9 @@ const MAX_PATTERN: usize = 8 * 1024 * 1024;
 /// The search follows ripgrep's rules: it obeys `.gitignore` in a git repository and `.ignore`
 /// everywhere, and follows no links. Files with a zero byte in their first 8 KiB are binary and are
 /// skipped. A later zero byte, or a line of more than 4 MiB, ends the search of that file. Hidden
-/// files are searched, `.git` never. Above the workspace, `.gitignore` files count up to the root
-/// of the repository, and `.ignore` files do not. Paths that a policy rule denies or asks about are
-/// left out. Notes in the output count the files and paths that were left out.
+/// files are searched, `.git` never. Above the workspace, `.gitignore` files apply up to the root
+/// of the repository, and `.ignore` files do not apply. Paths that a policy rule denies or asks
+/// about are left out. Notes in the output count the files and paths that were left out.
 ///
 /// Results are sorted by path and are the same for every search of the same files. A call shows at
 /// most 2,000 matches, 64 KiB, and 500 bytes of each line, and says where it cut.
@@ -148,7 +148,7 @@ impl Tool for Grep {
         if input.limit == Some(0) {
             return Err(ToolError::input("limit must be at least 1"));
         }
-        let limit = input.limit.unwrap_or(LIMIT).min(MAX_LIMIT);
+        let limit = input.limit.unwrap_or(DEFAULT_LIMIT).min(MAX_LIMIT);
         let place = self.judged.resolve(or_workspace(input.path.as_ref()), context.root())?;
         let glob = input.glob.as_deref().map(|glob| Pattern::below(glob, &place)).transpose()?;
         let failed = |error: io::Error| near::failure(&place, &error, NAME, context.workspace());
@@ -156,7 +156,7 @@ impl Tool for Grep {
             FileSearch::new(context, &matcher, input.output, input.context.min(MAX_CONTEXT), limit)
         };
         let found = Found::new(input.output, limit);
-        let passed = SkippedFiles::default();
+        let skipped = SkippedFiles::default();
         let mut notes = Vec::new();
         if place.path().is_dir() {
             let walk = Walk::through(&place, context).map_err(failed)?;
@@ -171,12 +171,12 @@ impl Tool for Grep {
                     // Deleted after it was listed, as short-lived temporary files are.
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                     Ok(Searched { end: End::Unreadable, .. }) | Err(_) => walk.could_not_read(),
-                    Ok(searched) => passed.take(searched, |hits| found.keep(shown, hits)),
+                    Ok(searched) => skipped.record(searched, |hits| found.keep(shown, hits)),
                 }
             });
             notes.extend(walk.left_out());
         } else {
-            let file = file_at(&place).map_err(failed)?.ok_or_else(|| {
+            let file = open_file(&place).map_err(failed)?.ok_or_else(|| {
                 let near = near::hint(place.path(), NAME, context.workspace());
                 ToolError::failed(format!("{}: no such file or folder{near}", place.shown()))
             })?;
@@ -184,13 +184,13 @@ impl Tool for Grep {
                 Searched { end: End::Unreadable, .. } => {
                     return Err(failed(io::Error::other("the file can't be read")));
                 }
-                searched => passed.take(searched, |hits| found.keep(place.shown().into(), hits)),
+                searched => skipped.record(searched, |hits| found.keep(place.shown().into(), hits)),
             }
         }
         if context.is_cancelled() {
             return Err(ToolError::Interrupted);
         }
-        notes.extend(passed.notes());
+        notes.extend(skipped.notes());
         let (files, is_cut) = found.into_files();
         if files.is_empty() {
             let hint = glob
@@ -202,7 +202,7 @@ impl Tool for Grep {
     }
 }
 
-fn file_at(place: &Place) -> io::Result<Option<std::fs::File>> {
+fn open_file(place: &Place) -> io::Result<Option<std::fs::File>> {
     Ok(OpenParent::open_existing(place.path())?.open()?.map(|(file, _)| file))
 }
 
@@ -221,7 +221,7 @@ impl Input {
 }
 
 impl SkippedFiles {
-    fn take(&self, searched: Searched, keep: impl FnOnce(Hits)) {
+    fn record(&self, searched: Searched, keep: impl FnOnce(Hits)) {
         let Searched { hits, end } = searched;
         let found = hits.count > 0;
         let counter = match end {
@@ -246,7 +246,7 @@ impl SkippedFiles {
         ];
         notes
             .into_iter()
-            .filter_map(|(count, thing, what)| count_note(count.into_inner(), thing, what))
+            .filter_map(|(count, noun, note)| count_note(count.into_inner(), noun, note))
     }
 }
 
@@ -295,11 +295,11 @@ fn page(
         }
     }
     if is_full || is_cut {
-        let what = if output == Output::Lines { "matches" } else { "files" };
+        let unit = if output == Output::Lines { "matches" } else { "files" };
         notes.insert(
             0,
             format!(
-                "the first {shown} {what}; there may be more: use a narrower pattern, path or glob"
+                "the first {shown} {unit}; there may be more: use a narrower pattern, path or glob"
             ),
         );
     }

@@ -102,15 +102,16 @@ impl Tool for Jobs {
 
     fn call(&mut self, input: Value, context: &ToolContext) -> Result<ToolOutcome, ToolError> {
         let (input, job) = Self::input(&input)?;
-        let none =
+        let no_such_job =
             || ToolError::failed(format!("there is no job {job}: the action list shows all jobs"));
         match input.action {
             Action::List => Ok(ToolOutcome::text(list(&context.background().list()))),
             Action::Read => {
                 let deadline =
                     input.wait_ms.map(|wait| Instant::now() + Duration::from_millis(wait));
-                let read =
-                    context.read_job(job, input.from, MAX_READ_BYTES, deadline).ok_or_else(none)?;
+                let read = context
+                    .read_job(job, input.from, MAX_READ_BYTES, deadline)
+                    .ok_or_else(no_such_job)?;
                 if context.is_cancelled() {
                     return Err(ToolError::Interrupted);
                 }
@@ -131,7 +132,7 @@ impl Tool for Jobs {
                 Ok(ToolOutcome::text(output))
             }
             Action::Stop => {
-                let end = context.background().stop(job).ok_or_else(none)?;
+                let end = context.background().stop(job).ok_or_else(no_such_job)?;
                 Ok(ToolOutcome::text(format!("[job {job}: {end}]")))
             }
         }

@@ -153,15 +153,15 @@ fn list_tree(walk: &Walk<'_>, depth: usize) -> Option<(Vec<Branch>, bool)> {
 fn format_tree(
     walk: &Walk<'_>,
     branches: &[Branch],
-    which: usize,
+    index: usize,
     depth: usize,
     output: &mut String,
 ) {
-    let Branch { folder, level, leaves } = &branches[which];
+    let Branch { folder, level, leaves } = &branches[index];
     for (entry, branch) in leaves {
         let name = entry.name.to_string_lossy();
         let indent = 2 * (level - 1);
-        let after = match entry.kind {
+        let suffix = match entry.kind {
             Kind::File => String::new(),
             Kind::Folder if entry.ignored && *level < depth => {
                 "/ (ignored, not entered)".to_owned()
@@ -174,7 +174,7 @@ fn format_tree(
             Kind::Other => " (a device, a pipe or a socket)".to_owned(),
         };
         // Writing to a string does not fail.
-        let _ = writeln!(output, "{:indent$}{}{after}", "", prose_line(&name));
+        let _ = writeln!(output, "{:indent$}{}{suffix}", "", prose_line(&name));
         if let Some(branch) = branch {
             format_tree(walk, branches, *branch, depth, output);
         }

@@ -104,13 +104,13 @@ impl Tool for ReadFile {
         if first == 0 || limit == 0 {
             return Err(ToolError::input("offset and limit must be at least 1"));
         }
-        let named = TextEncoding::named(input.encoding.as_ref())?;
+        let requested = TextEncoding::named(input.encoding.as_ref())?;
         let place = self.judged.resolve(&input.path, context.root())?;
         // No call may write between the read and its record, so that the mark fits the output.
         let files = context.workspace().files();
         files.with_lock(place.path(), || {
-            let read = read(&place, named, first, limit.min(MAX_LINES), context)?;
-            files.read(read.mark.clone());
+            let read = read(&place, requested, first, limit.min(MAX_LINES), context)?;
+            files.record_read(read.mark.clone());
             Ok(ToolOutcome { read: vec![read.mark], ..ToolOutcome::text(read.output) })
         })
     }
@@ -123,13 +123,13 @@ struct Reading {
 
 fn read(
     place: &Place,
-    named: Option<TextEncoding>,
+    requested: Option<TextEncoding>,
     first: usize,
     limit: usize,
     context: &ToolContext,
 ) -> Result<Reading, ToolError> {
     let failed = |error: io::Error| near::failure(place, &error, NAME, context.workspace());
-    let refused = |what: String| Err(ToolError::failed(format!("{}: {what}", place.shown())));
+    let refused = |problem: String| Err(ToolError::failed(format!("{}: {problem}", place.shown())));
     let Some((file, metadata)) =
         OpenParent::open_existing(place.path()).and_then(|parent| parent.open()).map_err(failed)?
     else {
@@ -146,7 +146,7 @@ fn read(
     }
     let mut content = BufReader::with_capacity(CHUNK, Hashing::new(file.take(MAX_FILE)));
     let probe = content.fill_buf().map_err(failed)?;
-    let encoding = match (TextEncoding::of_bom(probe), named) {
+    let encoding = match (TextEncoding::of_bom(probe), requested) {
         (Some(bom), Some(requested)) if bom != requested => {
             return refused(NotText::BomMismatch { bom, requested }.to_string());
         }
@@ -170,9 +170,9 @@ fn read(
             let mut bytes = Vec::new();
             content.by_ref().take(MAX_HASHED + 1).read_to_end(&mut bytes).map_err(failed)?;
             if bytes.len() as u64 > MAX_HASHED {
-                let most = MAX_HASHED / 1024 / 1024;
+                let max_mib = MAX_HASHED / 1024 / 1024;
                 return refused(format!(
-                    "a file in {encoding} can have at most {most} MiB: read parts of it with a command"
+                    "a file in {encoding} can have at most {max_mib} MiB: read parts of it with a command"
                 ));
             }
             let text = encoding.decode_lossily(&bytes);

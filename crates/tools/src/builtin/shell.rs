@@ -22,7 +22,7 @@ use crate::tool::{Intent, Tool, ToolOutcome};
 use crate::workspace::Workspace;
 
 /// The timeout of a command unless the call sets one.
-const TIMEOUT: Duration = Duration::from_secs(120);
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
 
 const MAX_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
@@ -111,11 +111,14 @@ impl Tool for Shell {
     fn intent(&self, input: &Value, workspace: &Workspace) -> Result<Intent, ToolError> {
         let Input { command, background, .. } = Self::input(input)?;
         let folder = self.folder.judge(workspace.root())?;
-        let place = if background { " in the background" } else { "" };
+        let in_background = if background { " in the background" } else { "" };
         Ok(Intent {
             details: Some(shown::command(&command, folder.path())),
-            always: Some(format!("shell{place} in {}: {command}", folder.path().display())),
-            ..Intent::new(Act::Command(command.clone()), format!("Run this command{place}?"))
+            always: Some(format!("shell{in_background} in {}: {command}", folder.path().display())),
+            ..Intent::new(
+                Act::Command(command.clone()),
+                format!("Run this command{in_background}?"),
+            )
         })
     }
 
@@ -130,9 +133,9 @@ impl Tool for Shell {
             cwd: self.folder.resolve(context.root())?.path().to_owned(),
             env,
         };
-        let failed = |what: &str, error: io::Error| match context.is_cancelled() {
+        let failed = |subject: &str, error: io::Error| match context.is_cancelled() {
             true => ToolError::Interrupted,
-            false => ToolError::failed(format!("{what} could not be started: {error}")),
+            false => ToolError::failed(format!("{subject} could not be started: {error}")),
         };
         if background {
             let started = context.start_job(spec, &command, timeout);
@@ -140,16 +143,16 @@ impl Tool for Shell {
             return Ok(ToolOutcome::text(format!("[running in the background as job {job}]")));
         }
         let process = context.processes().spawn(spec).map_err(|error| failed("bash", error))?;
-        wait_for(process, timeout.unwrap_or(TIMEOUT), context)
+        wait_for(process, timeout.unwrap_or(DEFAULT_TIMEOUT), context)
     }
 }
 
 /// The bash for all commands. A bash below the workspace is never used, because an agent could have
 /// written it, and the policy judges a command by the way the real bash reads it.
 fn bash(env: &[(String, String)], workspace: &Path) -> PathBuf {
-    let usual =
+    let system_bash =
         || if Path::new("/bin/bash").exists() { "/bin/bash" } else { "/usr/bin/bash" }.into();
-    program(&["bash"], env, workspace).unwrap_or_else(usual)
+    program(&["bash"], env, workspace).unwrap_or_else(system_bash)
 }
 
 /// Streams a command's output until the command ends or times out.
@@ -166,7 +169,7 @@ fn wait_for(
     if context.is_cancelled() {
         return Err(ToolError::Interrupted);
     }
-    let output = summary(exit, &ended, timed_out.then_some(timeout));
+    let output = result_line(exit, &ended, timed_out.then_some(timeout));
     Ok(ToolOutcome { failed: timed_out || !exit.is_success(), ..ToolOutcome::text(output) })
 }
 
@@ -179,20 +182,20 @@ fn stream(text: &str, context: &ToolContext) {
     }
 }
 
-fn summary(exit: Exit, ended: &EndedProcesses, timed_out: Option<Duration>) -> String {
-    let mut words = match timed_out {
+fn result_line(exit: Exit, ended: &EndedProcesses, timed_out: Option<Duration>) -> String {
+    let mut line = match timed_out {
         Some(timeout) => format!("[timed out after {} ms", timeout.as_millis()),
         None => format!("[{exit}"),
     };
     match ended.total() {
         0 => {}
-        1 => words.push_str("; 1 process was still running and was ended"),
-        many => words.push_str(&format!("; {many} processes were still running and were ended")),
+        1 => line.push_str("; 1 process was still running and was ended"),
+        many => line.push_str(&format!("; {many} processes were still running and were ended")),
     }
     if !ended.not_ended.is_empty() {
         let pids: Vec<_> = ended.not_ended.iter().map(u32::to_string).collect();
-        words.push_str(&format!("; could not end pid {}", pids.join(", ")));
+        line.push_str(&format!("; could not end pid {}", pids.join(", ")));
     }
-    words.push(']');
-    words
+    line.push(']');
+    line
 }

@@ -68,12 +68,12 @@ impl Tasks {
     fn input(input: &Value) -> Result<(Action, TaskRequest), ToolError> {
         let Input { action, titles, task, text } = parse(input)?;
         let task = task.map(TaskId);
-        let to = |to| TaskRequest::Move { task, to };
+        let move_to = |to| TaskRequest::Move { task, to };
         let request = match action {
             Action::Add => TaskRequest::Add { titles: check_titles(titles.unwrap_or_default())? },
-            Action::Start => to(TaskState::Doing),
-            Action::Finish => to(TaskState::Done),
-            Action::Drop => to(TaskState::Dropped),
+            Action::Start => move_to(TaskState::Doing),
+            Action::Finish => move_to(TaskState::Done),
+            Action::Drop => move_to(TaskState::Dropped),
             Action::List | Action::Next => TaskRequest::List,
             Action::Note => match text {
                 Some(text) => TaskRequest::Note { text, task },

@@ -47,8 +47,8 @@ const NAME: &str = "write_file";
 #[derive(Debug, Default)]
 pub struct WriteFile {
     judged: JudgedPlace,
-    /// The mark of the old file, if any, when the call was shown, or the error that prevented
-    /// showing it.
+    /// Set when the call is shown: the mark of the old file, `Some(Ok(None))` if there was no file,
+    /// or the error that prevented showing the call.
     shown: RefCell<Option<Result<Option<FileMark>, ToolError>>>,
 }
 
@@ -89,38 +89,40 @@ impl Tool for WriteFile {
 
     fn intent(&self, input: &Value, workspace: &Workspace) -> Result<Intent, ToolError> {
         let input = Input::new(input)?;
-        let named = TextEncoding::named(input.encoding.as_ref())?;
+        let requested = TextEncoding::named(input.encoding.as_ref())?;
         let place = self.judged.judge(&input.path, workspace.root())?;
         self.shown.take();
         let acts = vec![Act::Write(place.clone())];
-        let mut loses = false;
+        let mut loses_content = false;
         let (message, details) =
             match workspace.policy().judge(NAME, &acts, workspace.root()).verdict {
                 // The details will not be shown.
                 Verdict::Allow | Verdict::Deny => ("Write this file?", None),
-                Verdict::Ask => match self.show(&place, &input.content, named, workspace) {
-                    Ok(ShownFile { message, details, loses: is_lost }) => {
-                        loses = is_lost;
-                        (message, Some(details))
+                Verdict::Ask => {
+                    match self.prepare_ask(&place, &input.content, requested, workspace) {
+                        Ok(ShownFile { message, details, loses_content: loses }) => {
+                            loses_content = loses;
+                            (message, Some(details))
+                        }
+                        Err(error) => {
+                            let keep = |error| drop(self.shown.replace(Some(Err(error))));
+                            (
+                                "Write this file?",
+                                Some(failure_details(error, NAME, &place, workspace, keep)?),
+                            )
+                        }
                     }
-                    Err(error) => {
-                        let keep = |error| drop(self.shown.replace(Some(Err(error))));
-                        (
-                            "Write this file?",
-                            Some(failure_details(error, NAME, &place, workspace, keep)?),
-                        )
-                    }
-                },
+                }
             };
         // Ask every time about protected files, and about content that can't be shown.
-        let always = (!loses && !workspace.policy().protects(&place))
+        let always = (!loses_content && !workspace.policy().protects(&place))
             .then(|| format!("write {}", place.path().display()));
         Ok(Intent { acts, message: message.to_owned(), details, always })
     }
 
     fn call(&mut self, input: Value, context: &ToolContext) -> Result<ToolOutcome, ToolError> {
         let input = Input::new(&input)?;
-        let named = TextEncoding::named(input.encoding.as_ref())?;
+        let requested = TextEncoding::named(input.encoding.as_ref())?;
         let place = self.judged.resolve(&input.path, context.root())?;
         // If the details could not be shown, the call fails even if it was approved.
         let shown = self.shown.take().transpose()?;
@@ -132,7 +134,7 @@ impl Tool for WriteFile {
                 return Err(ToolError::Interrupted);
             }
             check_folder(&place, context.workspace())?;
-            let old = find(&place, named).map_err(failed)?;
+            let old = find(&place, requested).map_err(failed)?;
             let now = old.as_ref().map(|old| &old.mark);
             if now.is_some_and(|now| files.is_changed(now)) {
                 let why = format!(
@@ -160,12 +162,12 @@ impl Tool for WriteFile {
                 return Err(ToolError::failed(why));
             }
             // A name that is nearly that of an existing file may be intended or a mistake.
-            let near = match &old {
+            let near_hint = match &old {
                 None => near::hint(place.path(), NAME, context.workspace()),
                 Some(_) => String::new(),
             };
-            let form = form(old.as_ref(), named);
-            let encoding = encoding(old.as_ref(), named);
+            let form = form(old.as_ref(), requested);
+            let encoding = encoding(old.as_ref(), requested);
             let text = form.apply_to(&input.content);
             let content = encoding
                 .encode(&text)
@@ -174,7 +176,7 @@ impl Tool for WriteFile {
             let file =
                 parent.replace(old.as_ref().map(|old| &old.metadata), &content).map_err(failed)?;
             let mark = mark_of(&place, &file.metadata().map_err(failed)?, &content);
-            files.wrote(old.map(|old| old.mark), mark.clone());
+            files.record_write(old.map(|old| old.mark), mark.clone());
             let encoded = if encoding == TextEncoding::Utf8 {
                 String::new()
             } else {
@@ -186,7 +188,7 @@ impl Tool for WriteFile {
                 ""
             };
             let output = format!(
-                "wrote {} ({} bytes{encoded}{line_ends_note}){near}",
+                "wrote {} ({} bytes{encoded}{line_ends_note}){near_hint}",
                 place.shown(),
                 content.len()
             );
@@ -200,42 +202,42 @@ struct ShownFile {
     message: &'static str,
     details: String,
     /// The call replaces content that could not be shown.
-    loses: bool,
+    loses_content: bool,
 }
 
 impl WriteFile {
     /// Returns the text of the ask, and remembers the mark of the old file.
-    fn show(
+    fn prepare_ask(
         &self,
         place: &Place,
         content: &str,
-        named: Option<TextEncoding>,
+        requested: Option<TextEncoding>,
         workspace: &Workspace,
     ) -> Result<ShownFile, ToolError> {
         check_folder(place, workspace)?;
         let failed = |error: &dyn Display| ToolError::failed(format!("{}: {error}", place.shown()));
-        let old = find(place, named).map_err(|error| failed(&error))?;
+        let old = find(place, requested).map_err(|error| failed(&error))?;
         let mark = old.as_ref().map(|old| old.mark.clone());
-        let encoding = encoding(old.as_ref(), named);
-        let content = form(old.as_ref(), named).apply_to(content).into_owned();
+        let encoding = encoding(old.as_ref(), requested);
+        let content = form(old.as_ref(), requested).apply_to(content).into_owned();
         // Report a character that can't be encoded before the user is asked.
         encoding.encode(&content).map_err(|why| failed(&why))?;
-        let all = |content: &str| shown::diff(place.shown(), None, content);
-        let loses = old.as_ref().is_some_and(|old| old.text.is_err());
+        let whole = |content: &str| shown::diff(place.shown(), None, content);
+        let loses_content = old.as_ref().is_some_and(|old| old.text.is_err());
         let (message, diff) = match old.map(|old| old.text) {
-            None => ("Create this file?", all(&content)),
+            None => ("Create this file?", whole(&content)),
             Some(Ok(text)) => {
                 ("Replace this file?", Change::between(text, content).shown(place.shown()))
             }
             Some(Err(why)) => {
-                let all = all(&content)
-                    .map(|all| format!("The current content is not shown: {why}.\n\n{all}"));
-                ("Replace this file?", all)
+                let diff = whole(&content)
+                    .map(|diff| format!("The current content is not shown: {why}.\n\n{diff}"));
+                ("Replace this file?", diff)
             }
         };
         let diff = diff.map_err(|error| failed(&error))?;
         self.shown.replace(Some(Ok(mark)));
-        Ok(ShownFile { message, details: shown::with_encoding(diff, encoding), loses })
+        Ok(ShownFile { message, details: shown::with_encoding(diff, encoding), loses_content })
     }
 }
 
@@ -267,28 +269,28 @@ fn check_folder(place: &Place, workspace: &Workspace) -> Result<(), ToolError> {
 }
 
 /// The old file. `None` if the file or its folder is missing.
-fn find(place: &Place, named: Option<TextEncoding>) -> io::Result<Option<OldFile>> {
+fn find(place: &Place, requested: Option<TextEncoding>) -> io::Result<Option<OldFile>> {
     match OpenParent::open_existing(place.path()) {
-        Ok(parent) => OldFile::at(&parent, place, named),
+        Ok(parent) => OldFile::read(&parent, place, requested),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-/// The form of the new text: that of the text it replaces. Without one, a file in UTF-16 begins
-/// with a byte order mark, so that its encoding is detected from then on.
-fn form(old: Option<&OldFile>, named: Option<TextEncoding>) -> Form {
+/// The form of the new text: that of the text it replaces. Without an old text, a file in UTF-16
+/// begins with a byte order mark, so that its encoding is detected from then on.
+fn form(old: Option<&OldFile>, requested: Option<TextEncoding>) -> Form {
     match old.map(|old| &old.text) {
         Some(Ok(text)) => Form::from_text(text),
-        Some(Err(_)) | None if named.is_some_and(TextEncoding::has_zeros) => {
+        Some(Err(_)) | None if requested.is_some_and(TextEncoding::has_zeros) => {
             Form::from_text(BYTE_ORDER_MARK)
         }
         Some(Err(_)) | None => Form::default(),
     }
 }
 
-/// The encoding of the new text: the named one, else that of the text it replaces, else UTF-8.
-fn encoding(old: Option<&OldFile>, named: Option<TextEncoding>) -> TextEncoding {
-    let kept = old.filter(|old| old.text.is_ok()).map(|old| old.encoding);
-    named.or(kept).unwrap_or_default()
+/// The encoding of the new text: the requested one, else that of the text it replaces, else UTF-8.
+fn encoding(old: Option<&OldFile>, requested: Option<TextEncoding>) -> TextEncoding {
+    let old_encoding = old.filter(|old| old.text.is_ok()).map(|old| old.encoding);
+    requested.or(old_encoding).unwrap_or_default()
 }

@@ -49,13 +49,13 @@ impl Change {
     /// The change from one whole text to another. Their common start and end do not count as
     /// changed.
     pub(crate) fn between(old: String, new: String) -> Self {
-        let before = common(old.bytes().zip(new.bytes()));
-        let before = old.floor_char_boundary(before).min(new.floor_char_boundary(before));
-        let after = common(old[before..].bytes().rev().zip(new[before..].bytes().rev()));
-        let (old_end, new_end) =
-            (old.ceil_char_boundary(old.len() - after), new.ceil_char_boundary(new.len() - after));
-        let after = (old.len() - old_end).min(new.len() - new_end);
-        let span = Span { old: before..old.len() - after, new: before..new.len() - after };
+        let prefix = common_len(old.bytes().zip(new.bytes()));
+        let prefix = old.floor_char_boundary(prefix).min(new.floor_char_boundary(prefix));
+        let suffix = common_len(old[prefix..].bytes().rev().zip(new[prefix..].bytes().rev()));
+        let old_end = old.ceil_char_boundary(old.len() - suffix);
+        let new_end = new.ceil_char_boundary(new.len() - suffix);
+        let suffix = (old.len() - old_end).min(new.len() - new_end);
+        let span = Span { old: prefix..old.len() - suffix, new: prefix..new.len() - suffix };
         let spans =
             if span.old.is_empty() && span.new.is_empty() { Vec::new() } else { vec![span] };
         Self { old, new: Some(new), spans }
@@ -64,16 +64,16 @@ impl Change {
     /// Replaces parts of the new text. The parts are in order and do not overlap.
     pub(crate) fn replace(&mut self, parts: &[(Range<usize>, impl AsRef<str>)]) {
         let before = self.after();
-        let taken: usize = parts.iter().map(|(part, _)| part.len()).sum();
-        let given: usize = parts.iter().map(|(_, by)| by.as_ref().len()).sum();
-        let mut text = String::with_capacity(before.len() - taken + given);
+        let removed: usize = parts.iter().map(|(part, _)| part.len()).sum();
+        let added: usize = parts.iter().map(|(_, new)| new.as_ref().len()).sum();
+        let mut text = String::with_capacity(before.len() - removed + added);
         let mut at = 0;
         let mut replaced = Vec::with_capacity(parts.len());
-        for (part, by) in parts {
-            let by = by.as_ref();
+        for (part, new) in parts {
+            let new = new.as_ref();
             text.push_str(&before[at..part.start]);
-            replaced.push(Span { old: part.clone(), new: text.len()..text.len() + by.len() });
-            text.push_str(by);
+            replaced.push(Span { old: part.clone(), new: text.len()..text.len() + new.len() });
+            text.push_str(new);
             at = part.end;
         }
         text.push_str(&before[at..]);
@@ -90,14 +90,15 @@ impl Change {
         if self.old.len() + new.len() <= SMALL {
             return shown::diff(path, Some(&self.old), new);
         }
-        let (mut old_line, mut new_line, mut old_at, mut new_at) = (1, 1, 0, 0);
+        let (mut old_line, mut new_line) = (1, 1);
+        let (mut old_at, mut new_at) = (0, 0);
         let hunk = |part: Span| {
-            old_line += lines(&self.old[old_at..part.old.start]);
-            new_line += lines(&new[new_at..part.new.start]);
+            old_line += line_feeds(&self.old[old_at..part.old.start]);
+            new_line += line_feeds(&new[new_at..part.new.start]);
             (old_at, new_at) = (part.old.start, part.new.start);
             Hunk { old_line, new_line, old: &self.old[part.old], new: &new[part.new] }
         };
-        let hunks: Vec<_> = self.lines_with(CONTEXT).into_iter().map(hunk).collect();
+        let hunks: Vec<_> = self.line_spans(CONTEXT).into_iter().map(hunk).collect();
         shown::diff_of(path, &hunks)
     }
 
@@ -105,7 +106,7 @@ impl Change {
     /// text.
     pub(crate) fn fingerprint(&self) -> String {
         let mut all = Vec::new();
-        for part in self.lines_with(0) {
+        for part in self.line_spans(0) {
             for text in [&self.old[part.old], &self.after()[part.new]] {
                 all.extend((text.len() as u64).to_le_bytes());
                 all.extend(text.as_bytes());
@@ -117,14 +118,14 @@ impl Change {
     /// The first and the last changed line of the new text, counted from 1.
     pub(crate) fn new_lines(&self) -> Option<(usize, usize)> {
         let (first, last) = (self.spans.first()?, self.spans.last()?);
-        let from = 1 + lines(&self.after()[..first.new.start]);
+        let from = 1 + line_feeds(&self.after()[..first.new.start]);
         let changed = self.after()[first.new.start..last.new.end].trim_end_matches('\n');
-        Some((from, from + lines(changed)))
+        Some((from, from + line_feeds(changed)))
     }
 
     /// The changed parts extended to whole lines, with `context` lines around them. Parts that
     /// overlap or touch are merged.
-    fn lines_with(&self, context: usize) -> Vec<Span> {
+    fn line_spans(&self, context: usize) -> Vec<Span> {
         let mut parts: Vec<Span> = Vec::new();
         let mut last_end = 0;
         for span in &self.spans {
@@ -140,8 +141,9 @@ impl Change {
         }
         for part in &mut parts {
             // The lines around a change are the same in both texts.
-            let before = part.old.start - lines_back(&self.old[..part.old.start], context);
-            let after = lines_on(&self.old[part.old.end..], context);
+            let before =
+                part.old.start - start_of_lines_before(&self.old[..part.old.start], context);
+            let after = end_of_lines_after(&self.old[part.old.end..], context);
             *part = Span {
                 old: part.old.start - before..part.old.end + after,
                 new: part.new.start - before..part.new.end + after,
@@ -152,17 +154,17 @@ impl Change {
 }
 
 /// The number of equal bytes before the first difference.
-fn common(pairs: impl Iterator<Item = (u8, u8)>) -> usize {
+fn common_len(pairs: impl Iterator<Item = (u8, u8)>) -> usize {
     pairs.take_while(|(one, other)| one == other).count()
 }
 
 /// The number of line feeds.
-fn lines(text: &str) -> usize {
+fn line_feeds(text: &str) -> usize {
     memchr_iter(b'\n', text.as_bytes()).count()
 }
 
 /// The start of the line that is `count` lines before the last.
-fn lines_back(text: &str, count: usize) -> usize {
+fn start_of_lines_before(text: &str, count: usize) -> usize {
     let mut start = text.len();
     for line in 0..=count {
         // Skip the line feed that ends the line before.
@@ -173,7 +175,7 @@ fn lines_back(text: &str, count: usize) -> usize {
 }
 
 /// The end of the line that is `count` lines after the first.
-fn lines_on(text: &str, count: usize) -> usize {
+fn end_of_lines_after(text: &str, count: usize) -> usize {
     let mut end = 0;
     for _ in 0..=count {
         end = memchr(b'\n', &text.as_bytes()[end..]).map_or(text.len(), |at| end + at + 1);
@@ -279,7 +281,7 @@ mod tests {
             }
             // Whole lines, with and without context, must also cover every difference.
             for (change, context) in [(&between, 0), (&between, 3), (&change, 0), (&change, 3)] {
-                let lines = Change { spans: change.lines_with(context), ..change.clone() };
+                let lines = Change { spans: change.line_spans(context), ..change.clone() };
                 check(&lines);
                 for span in &lines.spans {
                     for (text, range) in [(&*change.old, &span.old), (change.after(), &span.new)] {
@@ -312,8 +314,9 @@ mod tests {
 
     #[test]
     fn a_fingerprint_depends_on_lines_not_on_their_position() {
-        let gist = |old: &str, new: &str| Change::between(old.into(), new.into()).fingerprint();
-        assert_eq!(gist("a\nb\nc\n", "a\nB\nc\n"), gist("x\ny\nb\n", "x\ny\nB\n"));
-        assert_ne!(gist("a b\n", "a B\n"), gist("A b\n", "A B\n"));
+        let fingerprint =
+            |old: &str, new: &str| Change::between(old.into(), new.into()).fingerprint();
+        assert_eq!(fingerprint("a\nb\nc\n", "a\nB\nc\n"), fingerprint("x\ny\nb\n", "x\ny\nB\n"));
+        assert_ne!(fingerprint("a b\n", "a B\n"), fingerprint("A b\n", "A B\n"));
     }
 }

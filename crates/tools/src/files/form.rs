@@ -31,20 +31,20 @@ impl Form {
             memchr_iter(b'\n', bytes).map(|at| at > 0 && bytes[at - 1] == b'\r').peekable();
         Self {
             has_mark: text.starts_with(BYTE_ORDER_MARK),
-            is_crlf: ends.peek().is_some() && ends.all(|is| is),
+            is_crlf: ends.peek().is_some() && ends.all(|is_crlf| is_crlf),
         }
     }
 
     /// Returns `text` in this form. A text with carriage returns keeps its line ends.
     pub(crate) fn apply_to<'a>(self, text: &'a str) -> Cow<'a, str> {
-        let mut given: Cow<'a, str> = match self.changes_line_ends(text) {
+        let mut result: Cow<'a, str> = match self.changes_line_ends(text) {
             true => text.replace('\n', "\r\n").into(),
             false => text.into(),
         };
-        if self.has_mark && !given.starts_with(BYTE_ORDER_MARK) {
-            given.to_mut().insert_str(0, BYTE_ORDER_MARK);
+        if self.has_mark && !result.starts_with(BYTE_ORDER_MARK) {
+            result.to_mut().insert_str(0, BYTE_ORDER_MARK);
         }
-        given
+        result
     }
 
     /// Whether `apply_to` changes the line ends of `text`.

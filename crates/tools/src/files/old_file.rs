@@ -26,9 +26,9 @@ pub(crate) struct OldFile {
 /// The reason why a file is not read as text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NotText {
-    /// The file is larger than `MAX_HASHED`; its size in bytes.
+    /// The file, of this size in bytes, is larger than `MAX_HASHED`.
     TooLarge(u64),
-    /// The file has zero bytes; its size in bytes.
+    /// The file, of this size in bytes, contains a zero byte.
     Binary(u64),
     /// The file is not UTF-8, and its encoding is unknown.
     Unknown,
@@ -39,12 +39,12 @@ pub(crate) enum NotText {
 }
 
 impl OldFile {
-    /// Reads the file that `parent` names. `None` if it is missing. `requested` is the encoding that
-    /// the call names.
+    /// Reads the file that `parent` names. `None` if the file is missing. `requested` is the
+    /// encoding that the call names.
     ///
     /// # Errors
     /// Fails if the file can't be read or is not a regular file.
-    pub(crate) fn at(
+    pub(crate) fn read(
         parent: &OpenParent,
         place: &Place,
         requested: Option<TextEncoding>,
@@ -72,7 +72,8 @@ fn read_text(
     requested: Option<TextEncoding>,
 ) -> io::Result<(Result<String, NotText>, TextEncoding)> {
     let mut text = Vec::with_capacity(usize::try_from(size).unwrap_or(0) + 1);
-    let (mut bytes, mut is_binary) = (0, false);
+    let mut bytes = 0;
+    let mut is_binary = false;
     let mut bom = None;
     loop {
         let from = text.len();

@@ -8,7 +8,7 @@ use encoding_rs::{EncoderResult, Encoding, REPLACEMENT, UTF_8, UTF_16BE, UTF_16L
 use crate::error::ToolError;
 
 /// Byte order marks and their encodings.
-const MARKS: [(&[u8], TextEncoding); 3] = [
+const BYTE_ORDER_MARKS: [(&[u8], TextEncoding); 3] = [
     (b"\xef\xbb\xbf", TextEncoding::Utf8),
     (b"\xff\xfe", TextEncoding::Utf16Le),
     (b"\xfe\xff", TextEncoding::Utf16Be),
@@ -63,7 +63,10 @@ impl TextEncoding {
 
     /// The encoding of the byte order mark at the start of a file.
     pub(crate) fn of_bom(beginning: &[u8]) -> Option<Self> {
-        MARKS.iter().find(|(mark, _)| beginning.starts_with(mark)).map(|(_, encoding)| *encoding)
+        BYTE_ORDER_MARKS
+            .iter()
+            .find(|(mark, _)| beginning.starts_with(mark))
+            .map(|(_, encoding)| *encoding)
     }
 
     /// Whether text in this encoding may have zero bytes.
@@ -135,9 +138,9 @@ impl TextEncoding {
                 // Some encodings write a character with the bytes of another one: Shift_JIS writes
                 // `¥` as `\`.
                 let (again, _) = encoding.decode_without_bom_handling(&bytes);
-                let other =
+                let misread =
                     text.chars().zip(again.chars()).find(|(character, again)| character != again);
-                match other {
+                match misread {
                     Some((character, _)) => return Err(unmappable(character)),
                     None => bytes.into(),
                 }
@@ -228,7 +231,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn bytes_that_have_a_text_are_what_that_text_becomes(
+        fn decoded_bytes_are_encoded_to_the_same_bytes(
             bytes in prop::collection::vec(prop_oneof![any::<u8>(), 0x20_u8..0x7f, Just(0x1b)], 0..40),
             label in prop::sample::select(LABELS.to_vec()),
         ) {
@@ -240,7 +243,7 @@ mod tests {
         }
 
         #[test]
-        fn a_text_that_can_be_encoded_is_read_again(text in ".{0,20}", label in prop::sample::select(LABELS.to_vec())) {
+        fn an_encoded_text_is_decoded_to_the_same_text(text in ".{0,20}", label in prop::sample::select(LABELS.to_vec())) {
             let encoding = named(label).unwrap();
             if let Ok(bytes) = encoding.encode(&text).map(Cow::into_owned)
                 && let Some(again) = encoding.decode(bytes)

@@ -23,7 +23,7 @@ const MAX_PATHS: usize = 3;
 
 /// The ways in which two names differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Differs {
+struct Differences {
     spaces: bool,
     form: bool,
     case: bool,
@@ -32,7 +32,7 @@ struct Differs {
 /// An existing path that is nearly the missing one.
 struct Near {
     path: PathBuf,
-    differs: Differs,
+    differences: Differences,
     /// Spaces other than U+0020, and invisible characters, in either name.
     spaces: BTreeSet<char>,
 }
@@ -52,7 +52,7 @@ pub(crate) fn failure(
     ToolError::failed(format!("{}: {error}{near}", place.shown()))
 }
 
-/// A suffix for an error that names existing paths which are nearly the missing one: `; there is
+/// A suffix for an error: the existing paths that are nearly the missing one, as in `; there is
 /// "…", which differs by …`. Names only paths that `tool` may read without approval; empty if there
 /// are none.
 pub(crate) fn hint(missing: &Path, tool: &str, workspace: &Workspace) -> String {
@@ -64,43 +64,56 @@ pub(crate) fn hint(missing: &Path, tool: &str, workspace: &Workspace) -> String 
             place.map(|place| workspace.policy().judge(tool, &[Act::Read(place)], root).verdict);
         judged == Some(Verdict::Allow)
     };
-    for near in near(missing).iter().filter(|near| may_read(&near.path)) {
+    for near in near_paths(missing).iter().filter(|near| may_read(&near.path)) {
         let shown = near.path.strip_prefix(root).unwrap_or(&near.path);
         // Writing to a string does not fail.
-        let _ = write!(hint, "; there is {}, which differs by {}", in_json(shown), near.words());
+        let _ = write!(
+            hint,
+            "; there is {}, which differs by {}",
+            in_json(shown),
+            near.differences_text()
+        );
     }
     hint
 }
 
 /// Existing paths that are nearly the missing one. Compares names from the first missing part on,
 /// until no name of a folder is similar.
-fn near(missing: &Path) -> Vec<Near> {
-    let is_there = |path: &Path| path.symlink_metadata().is_ok();
-    let Some(there) = missing.ancestors().find(|path| is_there(path)) else { return Vec::new() };
-    let Ok(rest) = missing.strip_prefix(there) else { return Vec::new() };
-    let mut found =
-        vec![Near { path: there.to_owned(), differs: Differs::default(), spaces: BTreeSet::new() }];
+fn near_paths(missing: &Path) -> Vec<Near> {
+    let exists = |path: &Path| path.symlink_metadata().is_ok();
+    let Some(existing) = missing.ancestors().find(|path| exists(path)) else { return Vec::new() };
+    let Ok(rest) = missing.strip_prefix(existing) else { return Vec::new() };
+    let mut found = vec![Near {
+        path: existing.to_owned(),
+        differences: Differences::default(),
+        spaces: BTreeSet::new(),
+    }];
     for part in rest {
         let mut next = Vec::new();
-        for Near { path, differs, spaces } in &found {
-            if is_there(&path.join(part)) {
+        for Near { path, differences, spaces } in &found {
+            if exists(&path.join(part)) {
                 next.push(Near {
                     path: path.join(part),
-                    differs: *differs,
+                    differences: *differences,
                     spaces: spaces.clone(),
                 });
                 continue;
             }
             let Some(part) = part.to_str() else { continue };
             for name in names(path) {
-                let Some(by) = Differs::between(part, &name) else { continue };
-                let own = if by.spaces { [part, &name].concat() } else { String::new() };
+                let Some(name_differences) = Differences::between(part, &name) else { continue };
+                let both_names =
+                    if name_differences.spaces { [part, &name].concat() } else { String::new() };
                 let spaces = spaces
                     .iter()
                     .copied()
-                    .chain(own.chars().filter(|c| is_odd_space(*c)))
+                    .chain(both_names.chars().filter(|c| is_odd_space(*c)))
                     .collect();
-                next.push(Near { path: path.join(name), differs: differs.and(by), spaces });
+                next.push(Near {
+                    path: path.join(name),
+                    differences: differences.and(name_differences),
+                    spaces,
+                });
             }
         }
         if next.is_empty() {
@@ -109,7 +122,7 @@ fn near(missing: &Path) -> Vec<Near> {
         next.truncate(MAX_PATHS);
         found = next;
     }
-    found.retain(|near| near.differs != Differs::default());
+    found.retain(|near| near.differences != Differences::default());
     found
 }
 
@@ -122,20 +135,25 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-impl Differs {
+impl Differences {
     /// The fewest differences that explain why two names are not equal. `None` if they are equal or
     /// differ in other ways.
     fn between(one: &str, other: &str) -> Option<Self> {
-        let each = (1_u8..8).map(|bits| Self {
+        let combinations = (1_u8..8).map(|bits| Self {
             spaces: bits & 1 > 0,
             form: bits & 2 > 0,
             case: bits & 4 > 0,
         });
-        let mut all: Vec<_> = each.collect();
-        all.sort_by_key(|differs| {
-            [differs.spaces, differs.form, differs.case].iter().filter(|by| **by).count()
+        let mut combinations: Vec<_> = combinations.collect();
+        combinations.sort_by_key(|differences| {
+            [differences.spaces, differences.form, differences.case]
+                .iter()
+                .filter(|differs| **differs)
+                .count()
         });
-        all.into_iter().find(|differs| one != other && differs.fold(one) == differs.fold(other))
+        combinations
+            .into_iter()
+            .find(|differences| one != other && differences.fold(one) == differences.fold(other))
     }
 
     fn and(self, other: Self) -> Self {
@@ -162,7 +180,7 @@ impl Differs {
 }
 
 impl Near {
-    fn words(&self) -> String {
+    fn differences_text(&self) -> String {
         let spaces = self.spaces.iter().map(|space| match space {
             '\u{a0}' => "a no-break space (U+00A0)".to_owned(),
             '\u{202f}' => "a narrow no-break space (U+202F)".to_owned(),
@@ -171,8 +189,8 @@ impl Near {
             }
             unseen => format!("an invisible character (U+{:04X})", u32::from(*unseen)),
         });
-        let form = self.differs.form.then(|| "the form of its accents (NFC or NFD)".to_owned());
-        let case = self.differs.case.then(|| "upper and lower case".to_owned());
+        let form = self.differences.form.then(|| "the form of its accents (NFC or NFD)".to_owned());
+        let case = self.differences.case.then(|| "upper and lower case".to_owned());
         spaces.chain(form).chain(case).collect::<Vec<_>>().join(" and ")
     }
 }
@@ -209,22 +227,22 @@ mod tests {
 
     #[test]
     fn the_fewest_name_differences_are_reported() {
-        let differs = |spaces, form, case| Some(Differs { spaces, form, case });
-        for (one, other, by) in [
-            ("a b", "a\u{a0}b", differs(true, false, false)),
-            ("a\u{2003}b", "a\u{202f}b", differs(true, false, false)),
-            ("ab", "a\u{200b}b", differs(true, false, false)),
-            ("\u{e9}", "e\u{301}", differs(false, true, false)),
-            ("README", "Readme", differs(false, false, true)),
-            ("\u{c9}", "e\u{301}", differs(false, true, true)),
-            ("A \u{e9}", "a\u{a0}e\u{301}", differs(true, true, true)),
+        let differences = |spaces, form, case| Some(Differences { spaces, form, case });
+        for (one, other, expected) in [
+            ("a b", "a\u{a0}b", differences(true, false, false)),
+            ("a\u{2003}b", "a\u{202f}b", differences(true, false, false)),
+            ("ab", "a\u{200b}b", differences(true, false, false)),
+            ("\u{e9}", "e\u{301}", differences(false, true, false)),
+            ("README", "Readme", differences(false, false, true)),
+            ("\u{c9}", "e\u{301}", differences(false, true, true)),
+            ("A \u{e9}", "a\u{a0}e\u{301}", differences(true, true, true)),
             ("a", "a", None),
             ("a", "b", None),
             ("a b", "ab", None),
             ("e", "\u{e9}", None),
         ] {
-            assert_eq!(Differs::between(one, other), by, "{one:?} {other:?}");
-            assert_eq!(Differs::between(other, one), by, "{one:?} {other:?}");
+            assert_eq!(Differences::between(one, other), expected, "{one:?} {other:?}");
+            assert_eq!(Differences::between(other, one), expected, "{one:?} {other:?}");
         }
     }
 

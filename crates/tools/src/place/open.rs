@@ -40,10 +40,10 @@ pub(crate) fn open(folder: impl AsFd, path: &Path, flags: OFlags) -> io::Result<
             opened => return opened.map_err(explain),
         }
     }
-    step_by_step(folder, path, flags).map_err(explain)
+    open_step_by_step(folder, path, flags).map_err(explain)
 }
 
-fn step_by_step(folder: impl AsFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+fn open_step_by_step(folder: impl AsFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     let hold = HOLD | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut held = match path.is_absolute() {
         true => openat(CWD, "/", hold, Mode::empty())?,
@@ -87,10 +87,11 @@ impl OpenParent {
     /// Like [`open_existing`](Self::open_existing), but creates missing folders.
     pub(crate) fn open_or_create(path: &Path) -> io::Result<Self> {
         let (folder, name) = folder_and_name(path)?;
-        let missing = |folder: &Path| {
+        let is_missing = |folder: &Path| {
             open(CWD, folder, HOLD).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
         };
-        let existing = folder.ancestors().find(|folder| !missing(folder)).unwrap_or(Path::new("/"));
+        let existing =
+            folder.ancestors().find(|folder| !is_missing(folder)).unwrap_or(Path::new("/"));
         let mut held = open(CWD, existing, HOLD)?;
         for part in folder.strip_prefix(existing).unwrap_or(Path::new("")) {
             match rustix::fs::mkdirat(&held, part, Mode::from_raw_mode(0o777)) {
@@ -139,7 +140,7 @@ fn folder_and_name(path: &Path) -> io::Result<(&Path, &OsStr)> {
 
 /// The error for anything but a regular file.
 fn not_regular_error(kind: FileType) -> Option<io::Error> {
-    let what = match kind {
+    let found = match kind {
         FileType::RegularFile => return None,
         FileType::Directory => "a folder",
         FileType::Symlink => "now a link",
@@ -148,5 +149,5 @@ fn not_regular_error(kind: FileType) -> Option<io::Error> {
         FileType::CharacterDevice | FileType::BlockDevice => "a device",
         _ => "something else",
     };
-    Some(io::Error::other(format!("it is {what}, not a file")))
+    Some(io::Error::other(format!("it is {found}, not a file")))
 }

@@ -17,10 +17,11 @@ use super::open::OpenParent;
 /// owner or group.
 const SET_ID: u32 = 0o6000;
 
-/// The prefix of the names of drafts; 16 hexadecimal digits follow.
+/// The prefix of the names of temporary files; 16 hexadecimal digits follow.
 const TEMP_PREFIX: &str = ".holdpoint-";
 
-/// A new file beside the one it is to replace. Removed when dropped, unless it has taken its place.
+/// A new file in the folder of the file that it will replace. Removed when dropped, unless it has
+/// been renamed.
 struct TempFile<'a> {
     parent: &'a OpenParent,
     name: String,
@@ -30,11 +31,12 @@ struct TempFile<'a> {
 impl OpenParent {
     /// Writes a file with this content. `old` is the file that was found here, if there was one.
     ///
-    /// The content goes into a new file in the same folder, which then takes the name. It gets the
-    /// permissions of the old file, and its owner and group where this process may set them. On
-    /// Linux it also gets the access control list and the `user.` attributes; if the list can't be
-    /// kept, the group gets no more rights than all others. Other names of the old file (hard
-    /// links) keep the old content. The new content is on disk before it replaces an old file.
+    /// The content goes into a new file in the same folder, which then takes the name. The new file
+    /// gets the permissions of the old file, and its owner and group where this process may set
+    /// them. On Linux it also gets the access control list and the `user.` attributes; if the list
+    /// can't be kept, the group gets no more rights than all others. Other names of the old file
+    /// (hard links) keep the old content. The new content is on disk before it replaces an old
+    /// file.
     ///
     /// A file with the set-user-ID or set-group-ID bit, or with capabilities, is refused: it would
     /// lose them, or the new content would run with rights that its user does not have.
@@ -55,13 +57,13 @@ impl OpenParent {
             // The rename needs only a writable folder, but the file itself must be writable, too.
             accessat(self.folder(), self.name(), Access::WRITE_OK, AtFlags::EACCESS)?;
         }
-        let mut draft = TempFile::create_beside(self, old)?;
-        draft.file.write_all(content)?;
+        let mut temp = TempFile::create_beside(self, old)?;
+        temp.file.write_all(content)?;
         if let Some(old) = old {
-            draft.copy_attributes(old)?;
+            temp.copy_attributes(old)?;
             // Otherwise the rename could reach the disk before the text, and a power failure would
             // lose both the old and the new text.
-            match draft.file.sync_data() {
+            match temp.file.sync_data() {
                 // Not every file system supports this.
                 Err(error)
                     if matches!(
@@ -71,7 +73,7 @@ impl OpenParent {
                 synced => synced?,
             }
         }
-        draft.rename_into_place(old)
+        temp.rename_into_place(old)
     }
 
     /// Whether the file here is still `old`, unchanged.
@@ -79,8 +81,8 @@ impl OpenParent {
         // Any user can set the modification time back, but not the change time.
         let times =
             |file: &Metadata| (file.mtime(), file.mtime_nsec(), file.ctime(), file.ctime_nsec());
-        let like = |file: &Metadata| (file.dev(), file.ino(), file.size(), times(file));
-        self.open().is_ok_and(|now| now.is_some_and(|(_, now)| like(&now) == like(old)))
+        let version = |file: &Metadata| (file.dev(), file.ino(), file.size(), times(file));
+        self.open().is_ok_and(|now| now.is_some_and(|(_, now)| version(&now) == version(old)))
     }
 }
 
@@ -117,12 +119,12 @@ impl<'a> TempFile<'a> {
             }
         }
         // The file here may have changed since, but `rename_into_place` checks that once more.
-        let keeps_list =
+        let keeps_acl =
             self.parent.open()?.is_some_and(|(old, _)| attributes::copy(&old, &self.file));
         let mut mode = old.mode() & 0o1777;
-        if !keeps_list || self.file.metadata()?.gid() != old.gid() {
-            // The rights of the old group are not meant for another one, and with a list, these
-            // bits are not the group's own.
+        if !keeps_acl || self.file.metadata()?.gid() != old.gid() {
+            // The rights of the old group are not meant for another one, and with an access control
+            // list, these bits are not the group's own.
             mode &= 0o1707 | (mode & 0o007) << 3;
         }
         self.file.set_permissions(Permissions::from_mode(mode))
@@ -212,23 +214,19 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().canonicalize().unwrap().join("file");
         let parent = OpenParent::open_existing(&path).unwrap();
-        let made = TempFile::create_beside(&parent, None).unwrap();
+        let temp = TempFile::create_beside(&parent, None).unwrap();
         fs::write(&path, "somebody's").unwrap();
-        assert!(made.rename_into_place(None).unwrap_err().to_string().contains("just created it"));
+        assert!(temp.rename_into_place(None).unwrap_err().to_string().contains("just created it"));
         let (_, old) = parent.open().unwrap().unwrap();
-        let draft = TempFile::create_beside(&parent, Some(&old)).unwrap();
+        let temp = TempFile::create_beside(&parent, Some(&old)).unwrap();
         fs::write(&path, "somebody else's").unwrap();
         assert!(
-            draft
-                .rename_into_place(Some(&old))
-                .unwrap_err()
-                .to_string()
-                .contains("just changed it")
+            temp.rename_into_place(Some(&old)).unwrap_err().to_string().contains("just changed it")
         );
         assert_eq!(fs::read_to_string(&path).unwrap(), "somebody else's");
         // A modification time that is set back does not hide the change.
         let (file, old) = parent.open().unwrap().unwrap();
-        let draft = TempFile::create_beside(&parent, Some(&old)).unwrap();
+        let temp = TempFile::create_beside(&parent, Some(&old)).unwrap();
         fs::write(&path, "SOMEBODY ELSE'S").unwrap();
         fs::File::options()
             .write(true)
@@ -239,13 +237,9 @@ mod tests {
         let now = file.metadata().unwrap();
         assert_eq!((now.modified().unwrap(), now.len()), (old.modified().unwrap(), old.len()));
         assert!(
-            draft
-                .rename_into_place(Some(&old))
-                .unwrap_err()
-                .to_string()
-                .contains("just changed it")
+            temp.rename_into_place(Some(&old)).unwrap_err().to_string().contains("just changed it")
         );
         assert_eq!(fs::read_to_string(&path).unwrap(), "SOMEBODY ELSE'S");
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "drafts are removed");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "temporary files are removed");
     }
 }

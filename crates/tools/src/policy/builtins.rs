@@ -12,7 +12,7 @@ pub(super) fn may_run(program: &str, words: &[Word]) -> bool {
             .filter_map(Word::literal)
             .any(|word| word.starts_with(['-', '+']) && word.contains::<char>(letter))
     };
-    let names_evaluated = || {
+    let names_evaluated_variable = || {
         let names = words
             .iter()
             .filter_map(Word::literal)
@@ -27,7 +27,7 @@ pub(super) fn may_run(program: &str, words: &[Word]) -> bool {
     };
     // An array in parentheses is expanded by the assignment, even if it is quoted.
     let has_array = || words.iter().filter_map(Word::literal).any(|word| word.contains("=("));
-    let is_of_arrays = || has_option('a') || has_option('A');
+    let declares_array = || has_option('a') || has_option('A');
     match program {
         "bind" | "compgen" | "complete" | "enable" | "fc" | "let" => !words.is_empty(),
         "hash" => has_option('p') || words.contains(&Word::Dynamic),
@@ -37,17 +37,19 @@ pub(super) fn may_run(program: &str, words: &[Word]) -> bool {
                 || has_option('n')
                 || has_subscript()
                 || has_array()
-                || names_evaluated()
+                || names_evaluated_variable()
         }
         "set" | "shopt" => changes_reading(words),
-        "read" | "unset" => has_subscript() || names_evaluated(),
-        // If the variable is not an array yet, these read an unknown word as one only with `-a` or
-        // `-A`.
+        "read" | "unset" => has_subscript() || names_evaluated_variable(),
+        // If the variable is not an array yet, these read an unknown word as an array only with
+        // `-a` or `-A`.
         "export" | "readonly" => {
-            has_array() || is_of_arrays() && words.contains(&Word::Dynamic) || names_evaluated()
+            has_array()
+                || declares_array() && words.contains(&Word::Dynamic)
+                || names_evaluated_variable()
         }
         // These take only names.
-        "getopts" | "mapfile" | "readarray" => names_evaluated(),
+        "getopts" | "mapfile" | "readarray" => names_evaluated_variable(),
         _ => evaluates(program, words),
     }
 }
@@ -70,7 +72,7 @@ pub(super) fn evaluates(program: &str, words: &[Word]) -> bool {
     match program {
         "printf" => {
             words.first().is_some_and(is_option)
-                || words.iter().take(2).any(|word| word.literal().is_none_or(counts))
+                || words.iter().take(2).any(|word| word.literal().is_none_or(has_count_conversion))
         }
         "test" | "[" => words
             .iter()
@@ -81,7 +83,7 @@ pub(super) fn evaluates(program: &str, words: &[Word]) -> bool {
 }
 
 /// Whether a format of `printf` has a `%n`, which sets a variable, such as `PATH`, to a number.
-fn counts(format: &str) -> bool {
+fn has_count_conversion(format: &str) -> bool {
     let plain = format.replace("%%", "");
     let conversions = plain.split('%').skip(1);
     let kinds = conversions.map(|text| {

@@ -25,9 +25,10 @@ impl Policy {
         root: &Path,
         parts: &mut Vec<Part>,
     ) {
-        let (opened, before) = (CommandEffects::new(command), parts.len());
-        let folder = WorkingFolder::from_targets(&opened.cd_targets, root, self.home.as_deref());
-        for effect in opened.effects {
+        let found = CommandEffects::new(command);
+        let count_before = parts.len();
+        let folder = WorkingFolder::from_targets(&found.cd_targets, root, self.home.as_deref());
+        for effect in found.effects {
             parts.extend(match effect {
                 CommandEffect::Call(text, assignments, run) => {
                     Some(self.judge_call(tool, text, &assignments, &run, folder))
@@ -39,13 +40,13 @@ impl Policy {
                 CommandEffect::Unclear(text, why) => Some(self.judge_unknown(tool, text, why)),
             });
         }
-        if parts.len() == before {
-            let settled = self.judge_act(
+        if parts.len() == count_before {
+            let act_verdict = self.judge_act(
                 PolicyClass::Run,
-                |rule| rule.names(tool),
+                |rule| rule.matches_tool(tool),
                 |_| Ok("the command does nothing".to_owned()),
             );
-            parts.push(settled.part("an empty command".to_owned()));
+            parts.push(act_verdict.into_part("an empty command".to_owned()));
         }
     }
 
@@ -63,51 +64,53 @@ impl Policy {
             restricts(rule, tool, run).max(unknown)
         };
         let allowed = |policy: &Self| {
-            let ahead = |name: &str| format!("it sets {name}, which can change which programs run");
+            let sets_reason =
+                |name: &str| format!("it sets {name}, which can change which programs run");
             for assignment in assignments {
                 let harmless = match run.words.is_empty() {
                     true => variables::is_harmless_here(assignment),
                     false => variables::is_harmless(&assignment.name, assignment.value.literal()),
                 };
                 if !harmless {
-                    return Err(Some(ahead(&assignment.name)));
+                    return Err(Some(sets_reason(&assignment.name)));
                 }
             }
             if run.words.is_empty() {
                 Ok("it only sets a variable".to_owned())
             } else {
-                policy.allows_run(run, folder)
+                policy.allow_reason(run, folder)
             }
         };
-        self.judge_act(PolicyClass::Run, restricts, allowed).part(text)
+        self.judge_act(PolicyClass::Run, restricts, allowed).into_part(text)
     }
 
     /// Judges a `cat` that only outputs the text of a here-document. It needs no allow rule, but a
     /// rule may deny it or ask about it.
     fn judge_text(&self, tool: &str, text: String, run: &Run) -> Part {
         let allowed = |_: &Self| Ok("`cat` only prints the text of its here-document".to_owned());
-        self.judge_act(PolicyClass::Run, |rule| restricts(rule, tool, run), allowed).part(text)
+        self.judge_act(PolicyClass::Run, |rule| restricts(rule, tool, run), allowed).into_part(text)
     }
 
-    /// Whether rules allow a program and every program that it would run.
-    fn allows_run(&self, run: &Run, folder: WorkingFolder) -> Result<String, NotAllowed> {
-        let no = |why: &str| Err(Some(why.to_owned()));
+    /// Returns the reason why a program and every program that it would run are allowed, or the
+    /// reason why not.
+    fn allow_reason(&self, run: &Run, folder: WorkingFolder) -> Result<String, NotAllowed> {
+        let not_allowed = |why: &str| Err(Some(why.to_owned()));
         let Some(program) = run.words.first().and_then(|word| word.known(self.home.as_deref()))
         else {
-            return no("its program is known only at run time");
+            return not_allowed("its program is known only at run time");
         };
         let program = &*program;
-        let own = run.called_by_bash && !program.contains('/');
-        if own && programs::is_evaluating(program) {
+        let may_be_builtin = run.called_by_bash && !program.contains('/');
+        if may_be_builtin && programs::is_evaluating(program) {
             return Err(Some(format!(
                 "`{program}` evaluates its arguments or changes the meaning of later words"
             )));
         }
-        if own && builtins::evaluates(program, &run.words[1..]) {
+        if may_be_builtin && builtins::evaluates(program, &run.words[1..]) {
             return Err(Some(format!("`{program}` evaluates some of its arguments")));
         }
         if folder != WorkingFolder::Here && program.contains('/') && !program.starts_with('/') {
-            return no("its folder is unknown, because the command changes folders");
+            return not_allowed("its folder is unknown, because the command changes folders");
         }
         if let Some(option) = programs::option_that_runs(program, &run.words[1..]) {
             return Err(Some(format!(
@@ -117,11 +120,11 @@ impl Policy {
         if let Some(rule) = self.rules.allow.iter().find(|rule| rule.allows_call(&run.words)) {
             return Ok(allowed_by(rule));
         }
-        if own && programs::is_quiet(program) {
+        if may_be_builtin && programs::is_quiet(program) {
             return match program == "cd" && folder == WorkingFolder::Anywhere {
-                true => {
-                    no("the command leaves the workspace, or its folder is known only at run time")
-                }
+                true => not_allowed(
+                    "the command leaves the workspace, or its folder is known only at run time",
+                ),
                 false => Ok(format!("`{program}` runs no program and changes no file")),
             };
         }
@@ -144,7 +147,7 @@ impl Policy {
         }
         let mut why = String::new();
         for call in &run.calls {
-            why = self.allows_run(call, folder)?;
+            why = self.allow_reason(call, folder)?;
         }
         Ok(why)
     }
@@ -176,7 +179,9 @@ impl Policy {
         let place = match Place::resolve(&path, root) {
             Ok(place)
                 if !(place.differs_per_process()
-                    || ["/dev", "/proc"].iter().any(|of| place.path().starts_with(of))) =>
+                    || ["/dev", "/proc"]
+                        .iter()
+                        .any(|special| place.path().starts_with(special))) =>
             {
                 place
             }
@@ -207,30 +212,31 @@ impl Policy {
         let allowed = |_: &Self| Err(Some(why.to_owned()));
         let part = self
             .judge_act(PolicyClass::Run, |rule| rule.restricts_unknown(tool), allowed)
-            .part(what);
+            .into_part(what);
         if part.verdict == Verdict::Ask { Part { why: why.to_owned(), ..part } } else { part }
     }
 }
 
 /// Whether a rule restricts a program or any program that it would run.
 fn restricts(rule: &CompiledRule, tool: &str, run: &Run) -> Match {
-    let own = rule.restricts_call(tool, &run.words);
+    let outer = rule.restricts_call(tool, &run.words);
     let unknown = if may_run_more(run) { rule.restricts_unknown(tool) } else { Match::No };
-    let guesses = run.wrapper.as_ref().map_or(0, |wrapper| wrapper.possible_starts);
-    let guessed = run.words.len() - guesses..run.words.len();
-    let guessed = guessed.map(|at| rule.restricts_call(tool, &run.words[at..]));
+    let possible_starts = run.wrapper.as_ref().map_or(0, |wrapper| wrapper.possible_starts);
+    let possible_calls = (run.words.len() - possible_starts..run.words.len())
+        .map(|at| rule.restricts_call(tool, &run.words[at..]));
     let inner = run.calls.iter().map(|call| restricts(rule, tool, call));
-    guessed.chain(inner).chain([own, unknown]).max().unwrap_or(Match::No)
+    possible_calls.chain(inner).chain([outer, unknown]).max().unwrap_or(Match::No)
 }
 
 /// Whether a program may run more than the calls that are known.
 fn may_run_more(run: &Run) -> bool {
-    let wraps = |wrapper: &Wrapper| {
+    let runs_unknown = |wrapper: &Wrapper| {
         wrapper.unclear || wrapper.sets.iter().any(|(name, _)| variables::is_evaluated(name))
     };
     let is_evaluated = |(program, words): (&Word, &[Word])| match program {
         Word::Literal(program) => run.called_by_bash && builtins::may_run(program, words),
         Word::Home(_) | Word::Dynamic => false,
     };
-    run.wrapper.as_ref().is_some_and(wraps) || run.words.split_first().is_some_and(is_evaluated)
+    run.wrapper.as_ref().is_some_and(runs_unknown)
+        || run.words.split_first().is_some_and(is_evaluated)
 }

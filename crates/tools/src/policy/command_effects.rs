@@ -24,7 +24,7 @@ pub(super) struct CommandEffects {
     /// The scripts that were read. Reading one again would find the same effects.
     scripts: HashSet<String>,
     /// The size of these scripts, in bytes.
-    read: usize,
+    read_bytes: usize,
     /// Whether a limit was reached, so that no further script is read.
     full: bool,
 }
@@ -54,17 +54,17 @@ pub(super) struct Run {
 
 impl CommandEffects {
     pub(super) fn new(command: &str) -> Self {
-        let mut opened = Self::default();
-        opened.add_script(command, 0);
-        opened
+        let mut found = Self::default();
+        found.add_script(command, 0);
+        found
     }
 
     fn add_script(&mut self, script: &str, depth: u32) {
         if self.full || !self.scripts.insert(script.to_owned()) {
             return;
         }
-        self.read += script.len();
-        self.full = self.read > MAX_READ || self.scripts.len() > MAX_SCRIPTS;
+        self.read_bytes += script.len();
+        self.full = self.read_bytes > MAX_READ || self.scripts.len() > MAX_SCRIPTS;
         if self.full {
             let why = "there are too many nested scripts to check";
             self.effects.push(CommandEffect::Unclear(script::excerpt(script).to_owned(), why));
@@ -73,7 +73,7 @@ impl CommandEffects {
         for effect in script::read(script, depth) {
             let effect = match effect {
                 ScriptEffect::Call(Call { text, assignments, words }) => {
-                    CommandEffect::Call(text, assignments, self.run(words, true, depth))
+                    CommandEffect::Call(text, assignments, self.read_call(words, true, depth))
                 }
                 ScriptEffect::Text { call } => {
                     let words = vec![Word::Literal("cat".to_owned())];
@@ -89,7 +89,9 @@ impl CommandEffects {
         }
     }
 
-    fn run(&mut self, words: Vec<Word>, by_bash: bool, depth: u32) -> Run {
+    /// Reads a call and the calls that its program would make. Adds the effects of the scripts that
+    /// these would run.
+    fn read_call(&mut self, words: Vec<Word>, by_bash: bool, depth: u32) -> Run {
         let name = words.first().and_then(Word::literal).map(programs::name_of);
         if name.is_some_and(programs::changes_folder) {
             self.cd_targets.push(words.get(1).filter(|_| words.len() == 2).cloned());
@@ -101,14 +103,13 @@ impl CommandEffects {
                 *wrapper = Wrapper { unclear: true, ..Wrapper::default() };
             }
             for call in wrapper.calls.drain(..) {
-                calls.push(self.run(call, by_bash && !wrapper.outside, depth + 1));
+                calls.push(self.read_call(call, by_bash && !wrapper.external, depth + 1));
             }
-            let guessed =
-                (words.len() - wrapper.possible_starts..words.len()).take(MAX_POSSIBLE_STARTS);
-            let guessed = guessed
+            let possible_scripts = (words.len() - wrapper.possible_starts..words.len())
+                .take(MAX_POSSIBLE_STARTS)
                 .filter_map(|at| unwrap_wrapper(&words[at..]))
                 .flat_map(|wrapper| wrapper.scripts);
-            for script in wrapper.scripts.drain(..).chain(guessed) {
+            for script in wrapper.scripts.drain(..).chain(possible_scripts) {
                 self.add_script(&script, depth + 1);
                 if self.full {
                     break;

@@ -81,7 +81,7 @@ impl Glob {
 
 impl CommandRule {
     pub(super) fn new(pattern: &str, home: Option<&str>, allows: bool) -> Result<Self, String> {
-        impossible_patterns::command(pattern)?;
+        impossible_patterns::check_command(pattern)?;
         let mut words: Vec<_> = pattern.split_whitespace().collect();
         // A single word is the program with any arguments.
         let open = words.len() == 1 || words.last() == Some(&"*");
@@ -144,11 +144,11 @@ impl CommandRule {
         let takes_a_value = |option: &str| {
             option.starts_with('-') && !matches!(option, "-m" | "--") && !option.contains('=')
         };
-        let is_part = |(word, before): (&Glob, &str)| {
+        let is_subcommand = |(word, before): (&Glob, &str)| {
             word.is_literal() && !word.text.starts_with(['-', '+']) && !takes_a_value(before)
         };
         self.arguments.first().is_some_and(Glob::is_literal)
-            && self.arguments.iter().zip(before).any(is_part)
+            && self.arguments.iter().zip(before).any(is_subcommand)
     }
 
     /// Whether the rule allows a call. Every word that the pattern covers must be known.
@@ -158,24 +158,28 @@ impl CommandRule {
         let is_program = program
             .known(self.home.as_deref())
             .is_some_and(|program| self.program.matches(&program));
-        is_program && self.arguments(arguments) == Match::Yes
+        is_program && self.match_arguments(arguments) == Match::Yes
     }
 
     /// Whether the rule restricts a call. The program's folder does not matter, and an unknown word
     /// may be anything.
     pub(super) fn restricts(&self, words: &[Word]) -> Match {
         let Some((program, arguments)) = words.split_first() else { return Match::No };
-        let named = match (program.known(self.home.as_deref()), program) {
-            (Some(program), _) => self.is_called(&program),
+        let program_match = match (program.known(self.home.as_deref()), program) {
+            (Some(program), _) => self.match_program(&program),
             // Without a home folder, the end of the path is still known.
-            (None, Word::Home(rest)) => self.is_called(rest),
+            (None, Word::Home(rest)) => self.match_program(rest),
             (None, _) => return Match::Maybe,
         };
-        if named == Match::No { Match::No } else { self.arguments(arguments).min(named) }
+        if program_match == Match::No {
+            Match::No
+        } else {
+            self.match_arguments(arguments).min(program_match)
+        }
     }
 
     /// Whether `program` is the one that the rule restricts.
-    fn is_called(&self, program: &str) -> Match {
+    fn match_program(&self, program: &str) -> Match {
         let name = programs::name_of(program);
         if self.program.matches(program) || self.program.matches(name) {
             return Match::Yes;
@@ -187,7 +191,7 @@ impl CommandRule {
         if may_be { Match::Maybe } else { Match::No }
     }
 
-    fn arguments(&self, words: &[Word]) -> Match {
+    fn match_arguments(&self, words: &[Word]) -> Match {
         let mut words = words.iter();
         for glob in &self.arguments {
             let Some(word) = words.next() else { return Match::No };

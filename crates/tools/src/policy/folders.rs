@@ -7,8 +7,8 @@ use std::path::{Component, Path};
 use crate::place::Place;
 use crate::script::Word;
 
-/// The most folders that are checked for one command, and the most distinct folders that it may
-/// change to. Each of these is resolved from each folder.
+/// The most folders that are checked for one command, and the most distinct targets that it
+/// may change to. Each target is resolved from each checked folder.
 const MAX_FOLDERS: usize = 32;
 
 /// Where the relative paths of a command may begin.
@@ -16,7 +16,8 @@ const MAX_FOLDERS: usize = 32;
 pub(super) enum WorkingFolder {
     /// In the folder in which the command was started.
     Here,
-    /// In that folder or below it, because the command changes folders.
+    /// In the folder in which the command was started or below it, because the command changes
+    /// folders.
     Below,
     /// In an unknown folder, or outside the workspace.
     Anywhere,

@@ -3,13 +3,13 @@
 
 /// Checks the pattern of a command. A rule matches the words of one command after bash has parsed
 /// them.
-pub(super) fn command(pattern: &str) -> Result<(), String> {
+pub(super) fn check_command(pattern: &str) -> Result<(), String> {
     let words: Vec<_> = pattern.split_whitespace().collect();
-    let set = words.iter().take_while(|word| sets_a_variable(word)).count();
-    if set > 0 {
+    let assignments = words.iter().take_while(|word| sets_a_variable(word)).count();
+    if assignments > 0 {
         return Err(format!(
             "a rule does not include the variables set before a program: write `{}`",
-            words[set..].join(" ")
+            words[assignments..].join(" ")
         ));
     }
     if words.first() == Some(&"!") {
@@ -24,8 +24,8 @@ pub(super) fn command(pattern: &str) -> Result<(), String> {
                 escaped = true;
                 continue;
             }
-            '<' | '>' => redirection(),
-            '&' if rest.starts_with("&>") => redirection(),
+            '<' | '>' => redirection_error(),
+            '&' if rest.starts_with("&>") => redirection_error(),
             ';' | '&' | '|' => {
                 let joint: String = rest.chars().take_while(|c| matches!(c, ';' | '&' | '|')).collect();
                 format!(
@@ -51,7 +51,7 @@ pub(super) fn command(pattern: &str) -> Result<(), String> {
 }
 
 /// Checks the pattern of a path.
-pub(super) fn path(pattern: &str) -> Result<(), String> {
+pub(super) fn check_path(pattern: &str) -> Result<(), String> {
     let first = pattern.split('/').next().unwrap_or_default();
     let variable =
         first.strip_prefix('$').map(|name| name.trim_start_matches('{').trim_end_matches('}'));
@@ -78,7 +78,7 @@ pub(super) fn path(pattern: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn redirection() -> String {
+fn redirection_error() -> String {
     "a redirection is not part of a command: write a separate rule for its path, `read(PATH)` or `write(PATH)`"
         .to_owned()
 }

@@ -25,7 +25,7 @@ impl PathRule {
 
     /// Compiles a pattern. A rule that restricts ignores case on macOS, where file names do.
     pub(super) fn new(pattern: &str, home: Option<&str>, allows: bool) -> Result<Self, String> {
-        impossible_patterns::path(pattern)?;
+        impossible_patterns::check_path(pattern)?;
         let full = match pattern.strip_prefix('~') {
             Some(rest) if rest.is_empty() || rest.starts_with('/') => {
                 let home = home.ok_or("`~` needs HOME, which is not set")?;
@@ -44,7 +44,7 @@ impl PathRule {
         for pattern in [Some(full.as_str()), full.strip_suffix("/**")]
             .into_iter()
             .flatten()
-            .filter(|it| !it.is_empty())
+            .filter(|pattern| !pattern.is_empty())
         {
             let mut glob = GlobBuilder::new(pattern);
             glob.literal_separator(true).case_insensitive(!allows && cfg!(target_os = "macos"));
@@ -91,19 +91,20 @@ impl PathRule {
     }
 }
 
-/// The pattern to write instead of one that no path can match: one with `.` or an empty part
-/// between slashes, or with a trailing slash, which is meant as the folder and everything in it.
+/// The pattern to write instead of `pattern`, if `pattern` matches no path because a part between
+/// slashes is empty or `.`, or because it ends in a slash. A trailing slash is taken to mean the
+/// folder and everything in it.
 fn corrected_pattern(pattern: &str) -> Option<String> {
     let (start, rest) = match pattern.strip_prefix('/') {
         Some(rest) => ("/", rest),
         None => ("", pattern.strip_prefix("./").unwrap_or(pattern)),
     };
-    let is_none = |part: &str| matches!(part, "" | ".");
-    if pattern == "/" || !rest.split('/').any(is_none) {
+    let is_redundant = |part: &str| matches!(part, "" | ".");
+    if pattern == "/" || !rest.split('/').any(is_redundant) {
         return None;
     }
-    let mut parts: Vec<_> = rest.split('/').filter(|part| !is_none(part)).collect();
-    if rest.rsplit('/').next().is_some_and(is_none) && parts.last() != Some(&"**") {
+    let mut parts: Vec<_> = rest.split('/').filter(|part| !is_redundant(part)).collect();
+    if rest.rsplit('/').next().is_some_and(is_redundant) && parts.last() != Some(&"**") {
         parts.push("**");
     }
     Some(format!("{start}{}", parts.join("/")))

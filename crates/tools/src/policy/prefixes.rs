@@ -111,13 +111,13 @@ const PREFIXES: [Prefix; 26] = [
 ];
 
 impl Prefix {
-    pub(super) fn of(name: &str) -> Option<&'static Self> {
+    pub(super) fn with_name(name: &str) -> Option<&'static Self> {
         PREFIXES.iter().find(|prefix| prefix.name == name)
     }
 
     /// The number of `words`, the arguments of the prefix, that come before the program. `Err`
     /// holds the number of words before the first one that is not understood.
-    pub(super) fn skip(&self, words: &[Word]) -> Result<usize, usize> {
+    pub(super) fn words_before_program(&self, words: &[Word]) -> Result<usize, usize> {
         let mut at = 0;
         while let Some(word) = words.get(at) {
             let Word::Literal(word) = word else { return Err(at) };
@@ -128,8 +128,8 @@ impl Prefix {
                     break;
                 }
                 Some(rest) => match rest.strip_prefix('-') {
-                    Some(long) => self.long(long),
-                    None => self.short(rest),
+                    Some(long) => self.long_option_len(long),
+                    None => self.short_options_len(rest),
                 },
             };
             // An unknown word may expand to several words, of which only the first is the value.
@@ -140,15 +140,17 @@ impl Prefix {
         let is_number = |word: &Word| {
             word.literal().is_some_and(|word| word.starts_with(|c: char| c.is_ascii_digit()))
         };
-        let (numbers, others) = (at + self.numbers, at + self.numbers + self.others);
-        let numbers_are = words.get(at..numbers).is_some_and(|words| words.iter().all(is_number));
-        let others_are =
-            words.get(numbers..others).is_some_and(|words| !words.contains(&Word::Dynamic));
-        if numbers_are && others_are { Ok(others) } else { Err(at) }
+        let numbers_end = at + self.numbers;
+        let others_end = numbers_end + self.others;
+        let has_numbers =
+            words.get(at..numbers_end).is_some_and(|words| words.iter().all(is_number));
+        let has_others =
+            words.get(numbers_end..others_end).is_some_and(|words| !words.contains(&Word::Dynamic));
+        if has_numbers && has_others { Ok(others_end) } else { Err(at) }
     }
 
     /// The number of words of a long option with its value; `None` if the option is unknown.
-    fn long(&self, option: &str) -> Option<usize> {
+    fn long_option_len(&self, option: &str) -> Option<usize> {
         match option.split_once('=') {
             Some((name, _)) => self.long_values.contains(&name).then_some(1),
             None if self.long_flags.contains(&option) => Some(1),
@@ -157,7 +159,7 @@ impl Prefix {
     }
 
     /// The number of words of a bundle of short options; `None` if one is unknown.
-    fn short(&self, letters: &str) -> Option<usize> {
+    fn short_options_len(&self, letters: &str) -> Option<usize> {
         for (at, letter) in letters.char_indices() {
             if self.values.contains(letter) {
                 let is_last = at + letter.len_utf8() == letters.len();

@@ -18,7 +18,7 @@ const PATH_TOOLS: [&str; 6] = ["read_file", "list_dir", "glob", "grep", "write_f
 #[derive(Debug)]
 pub(super) struct CompiledRule {
     rule: Rule,
-    subject: RuleTarget,
+    target: RuleTarget,
 }
 
 #[derive(Debug)]
@@ -29,14 +29,14 @@ enum RuleTarget {
     Commands(Box<CommandRule>),
     /// Paths that any tool reads, that any tool writes, or that the rule's own tool reads or
     /// writes.
-    Places(Group, PathRule),
+    Places(Access, PathRule),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Group {
+enum Access {
     Read,
     Write,
-    Own,
+    OwnTool,
 }
 
 impl CompiledRule {
@@ -44,12 +44,12 @@ impl CompiledRule {
     /// its text suggests.
     pub(super) fn new(rule: &Rule, home: Option<&str>, allows: bool) -> Result<Self, PolicyError> {
         let error = |problem: String| PolicyError { rule: rule.to_string(), problem };
-        let group = match rule.tool.as_str() {
-            "read" => Some(Group::Read),
-            "write" => Some(Group::Write),
-            tool => PATH_TOOLS.contains(&tool).then_some(Group::Own),
+        let access = match rule.tool.as_str() {
+            "read" => Some(Access::Read),
+            "write" => Some(Access::Write),
+            tool => PATH_TOOLS.contains(&tool).then_some(Access::OwnTool),
         };
-        let subject = match (rule.tool.as_str(), &rule.pattern, group) {
+        let target = match (rule.tool.as_str(), &rule.pattern, access) {
             ("shell", None, _) if allows => {
                 return Err(error(
                     "it would allow every command: use `--policy all` for that".to_owned(),
@@ -58,23 +58,23 @@ impl CompiledRule {
             ("shell", Some(pattern), _) => RuleTarget::Commands(Box::new(
                 CommandRule::new(pattern, home, allows).map_err(error)?,
             )),
-            (_, Some(pattern), Some(group)) => {
-                RuleTarget::Places(group, PathRule::new(pattern, home, allows).map_err(error)?)
+            (_, Some(pattern), Some(access)) => {
+                RuleTarget::Places(access, PathRule::new(pattern, home, allows).map_err(error)?)
             }
-            (_, None, Some(group @ (Group::Read | Group::Write))) => {
-                RuleTarget::Places(group, PathRule::any())
+            (_, None, Some(access @ (Access::Read | Access::Write))) => {
+                RuleTarget::Places(access, PathRule::any())
             }
             (_, None, _) => RuleTarget::Tool,
             (tool, Some(_), None) => {
                 return Err(error(format!("`{tool}` takes no pattern: write `{tool}` alone")));
             }
         };
-        Ok(Self { rule: rule.clone(), subject })
+        Ok(Self { rule: rule.clone(), target })
     }
 
     /// Whether the rule matches every call of `tool`.
-    pub(super) fn names(&self, tool: &str) -> Match {
-        if matches!(self.subject, RuleTarget::Tool) && self.rule.tool == tool {
+    pub(super) fn matches_tool(&self, tool: &str) -> Match {
+        if matches!(self.target, RuleTarget::Tool) && self.rule.tool == tool {
             Match::Yes
         } else {
             Match::No
@@ -88,10 +88,10 @@ impl CompiledRule {
         writes: bool,
         root: &Path,
     ) -> bool {
-        match &self.subject {
+        match &self.target {
             RuleTarget::Tool => self.rule.tool == tool,
-            RuleTarget::Places(group, path) => {
-                self.covers(*group, tool, writes) && path.allows(place, root)
+            RuleTarget::Places(access, path) => {
+                self.covers(*access, tool, writes) && path.allows(place, root)
             }
             RuleTarget::Commands(_) => false,
         }
@@ -106,9 +106,9 @@ impl CompiledRule {
         writes: bool,
         root: &Path,
     ) -> Match {
-        match &self.subject {
-            RuleTarget::Tool => self.names(tool),
-            RuleTarget::Places(group, path) if self.covers(*group, tool, writes) => {
+        match &self.target {
+            RuleTarget::Tool => self.matches_tool(tool),
+            RuleTarget::Places(access, path) if self.covers(*access, tool, writes) => {
                 path.restricts(place, !writes, root)
             }
             RuleTarget::Places(..) | RuleTarget::Commands(_) => Match::No,
@@ -117,10 +117,10 @@ impl CompiledRule {
 
     /// Whether the rule allows reading `place` and everything below it.
     pub(super) fn allows_walk(&self, tool: &str, place: &Place, root: &Path) -> bool {
-        match &self.subject {
+        match &self.target {
             RuleTarget::Tool => self.rule.tool == tool,
-            RuleTarget::Places(group, path) => {
-                self.covers(*group, tool, false) && path.allows_below(place, root)
+            RuleTarget::Places(access, path) => {
+                self.covers(*access, tool, false) && path.allows_below(place, root)
             }
             RuleTarget::Commands(_) => false,
         }
@@ -128,10 +128,10 @@ impl CompiledRule {
 
     /// Whether the rule restricts reading exactly this path on a walk.
     pub(super) fn restricts_walk(&self, tool: &str, path: &Path, root: &Path) -> Match {
-        match &self.subject {
-            RuleTarget::Tool => self.names(tool),
-            RuleTarget::Places(group, rule)
-                if self.covers(*group, tool, false) && rule.matches(path, root) =>
+        match &self.target {
+            RuleTarget::Tool => self.matches_tool(tool),
+            RuleTarget::Places(access, rule)
+                if self.covers(*access, tool, false) && rule.matches(path, root) =>
             {
                 Match::Yes
             }
@@ -139,34 +139,34 @@ impl CompiledRule {
         }
     }
 
-    fn covers(&self, group: Group, tool: &str, writes: bool) -> bool {
-        match group {
-            Group::Read => !writes,
-            Group::Write => writes,
-            Group::Own => self.rule.tool == tool,
+    fn covers(&self, access: Access, tool: &str, writes: bool) -> bool {
+        match access {
+            Access::Read => !writes,
+            Access::Write => writes,
+            Access::OwnTool => self.rule.tool == tool,
         }
     }
 
     pub(super) fn allows_call(&self, words: &[Word]) -> bool {
-        matches!(&self.subject, RuleTarget::Commands(command) if command.allows(words))
+        matches!(&self.target, RuleTarget::Commands(command) if command.allows(words))
     }
 
     pub(super) fn restricts_call(&self, tool: &str, words: &[Word]) -> Match {
-        match &self.subject {
+        match &self.target {
             RuleTarget::Commands(command) => command.restricts(words),
-            RuleTarget::Tool => self.names(tool),
+            RuleTarget::Tool => self.matches_tool(tool),
             RuleTarget::Places(..) => Match::No,
         }
     }
 
     /// Whether the rule restricts an act that is unknown until it runs.
     pub(super) fn restricts_unknown(&self, tool: &str) -> Match {
-        match &self.subject {
-            RuleTarget::Commands(_) | RuleTarget::Places(Group::Read | Group::Write, _) => {
+        match &self.target {
+            RuleTarget::Commands(_) | RuleTarget::Places(Access::Read | Access::Write, _) => {
                 Match::Maybe
             }
-            RuleTarget::Tool => self.names(tool),
-            RuleTarget::Places(Group::Own, _) => Match::No,
+            RuleTarget::Tool => self.matches_tool(tool),
+            RuleTarget::Places(Access::OwnTool, _) => Match::No,
         }
     }
 }

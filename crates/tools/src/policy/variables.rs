@@ -61,12 +61,12 @@ pub(super) fn is_harmless(name: &str, value: Option<&str>) -> bool {
 /// because only the script itself uses them.
 pub(super) fn is_harmless_here(assignment: &Assignment) -> bool {
     let name = assignment.name.as_str();
-    let own =
+    let is_script_variable =
         name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
             && !name.bytes().all(|byte| byte == b'_')
             && !(name.ends_with("_proxy")
                 || name.starts_with("npm_")
                 || name == "histchars"
                 || name == "auto_resume");
-    own || is_harmless(name, assignment.value.literal())
+    is_script_variable || is_harmless(name, assignment.value.literal())
 }

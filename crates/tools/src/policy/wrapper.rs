@@ -11,7 +11,7 @@ pub(super) struct Wrapper {
     /// Whether the wrapper itself needs no approval.
     pub(super) harmless: bool,
     /// Whether it always runs external programs, never builtins of bash.
-    pub(super) outside: bool,
+    pub(super) external: bool,
     /// Whether some of its calls are unknown.
     pub(super) unclear: bool,
     /// The variables that it sets for its calls, with their values.
@@ -37,12 +37,12 @@ pub(super) fn unwrap_wrapper(words: &[Word]) -> Option<Wrapper> {
         Word::Dynamic => return None,
     };
     let plain = programs::without_g(name);
-    if let Some(prefix) = Prefix::of(plain) {
+    if let Some(prefix) = Prefix::with_name(plain) {
         let wrapper = prefixed(prefix, rest);
         return Some(Wrapper { harmless: wrapper.harmless && plain == name, ..wrapper });
     }
     let wrapper = match plain {
-        _ if programs::is_shell(plain) => posix(shells::script(rest)),
+        _ if programs::is_shell(plain) => bash_shell(shells::script(rest)),
         "eval" => joined(operands(rest)),
         "trap" => joined(operands(rest).get(..1).unwrap_or_default()),
         "alias" => alias(operands(rest)),
@@ -54,7 +54,9 @@ pub(super) fn unwrap_wrapper(words: &[Word]) -> Option<Wrapper> {
         "." | "source" => Wrapper { unclear: true, ..Wrapper::default() },
         "find" => find(rest),
         // The syntax of other shells differs, so this is only a guess.
-        _ if programs::is_other_shell(plain) || programs::runs_scripts(plain) => remote(rest),
+        _ if programs::is_other_shell(plain) || programs::runs_scripts(plain) => {
+            possible_scripts(rest)
+        }
         "capsh" | "flock" | "runuser" | "script" | "su" => Wrapper {
             scripts: values_of(rest, Some('c'), &["command", "session-command"]),
             ..possible_calls(rest)
@@ -79,7 +81,7 @@ fn operands(words: &[Word]) -> &[Word] {
 
 /// A call of the form options, operands, program.
 fn prefixed(prefix: &Prefix, words: &[Word]) -> Wrapper {
-    let mut wrapper = match prefix.skip(words) {
+    let mut wrapper = match prefix.words_before_program(words) {
         Ok(at) => {
             let rest = &words[at..];
             let (sets, call) = if matches!(prefix.name, "env" | "sudo") {
@@ -90,10 +92,10 @@ fn prefixed(prefix: &Prefix, words: &[Word]) -> Wrapper {
             let is_option =
                 call.first().and_then(Word::literal).is_some_and(|word| word.starts_with('-'));
             let calls = if call.is_empty() { vec![] } else { vec![call.to_vec()] };
+            let known =
+                Wrapper { harmless: prefix.harmless, external: true, calls, ..Wrapper::default() };
             // After an assignment, some versions of `env` run a word with a dash instead of reading
             // an option.
-            let known =
-                Wrapper { harmless: prefix.harmless, outside: true, calls, ..Wrapper::default() };
             let wrapper =
                 if is_option && call.len() < rest.len() { possible_calls(call) } else { known };
             Wrapper { sets, ..wrapper }
@@ -101,7 +103,7 @@ fn prefixed(prefix: &Prefix, words: &[Word]) -> Wrapper {
         Err(at) => possible_calls(&words[at..]),
     };
     match prefix.name {
-        "command" | "builtin" => wrapper.outside = false,
+        "command" | "builtin" => wrapper.external = false,
         // `xargs` appends words from its input; without a command it calls `echo`.
         "xargs" if !wrapper.unclear => {
             let mut call =
@@ -132,7 +134,7 @@ fn prefixed(prefix: &Prefix, words: &[Word]) -> Wrapper {
 
 /// A wrapper that may run a command beginning at any of `words`.
 fn possible_calls(words: &[Word]) -> Wrapper {
-    Wrapper { unclear: true, outside: true, possible_starts: words.len(), ..Wrapper::default() }
+    Wrapper { unclear: true, external: true, possible_starts: words.len(), ..Wrapper::default() }
 }
 
 /// A program with options that take a command: a script, or the first word of a program.
@@ -168,7 +170,7 @@ fn assignments(words: &[Word]) -> (Vec<(String, String)>, &[Word]) {
 /// `find` replaces `{}` by a path.
 fn find(words: &[Word]) -> Wrapper {
     let mut wrapper =
-        Wrapper { outside: true, unclear: words.contains(&Word::Dynamic), ..Wrapper::default() };
+        Wrapper { external: true, unclear: words.contains(&Word::Dynamic), ..Wrapper::default() };
     let mut words = words.iter();
     while let Some(word) = words.next() {
         let Some(option @ ("-exec" | "-execdir" | "-ok" | "-okdir")) = word.literal() else {
@@ -193,7 +195,7 @@ fn find(words: &[Word]) -> Wrapper {
 
 /// A shell with the syntax of bash. Without a script, it runs a file or its input. It is never
 /// harmless, because it may be another shell, which reads the script differently.
-fn posix(script: Option<&str>) -> Wrapper {
+fn bash_shell(script: Option<&str>) -> Wrapper {
     Wrapper {
         unclear: script.is_none(),
         scripts: script.map(str::to_owned).into_iter().collect(),
@@ -213,7 +215,7 @@ fn joined(words: &[Word]) -> Wrapper {
 
 /// A wrapper for which the words after the options form one script, or any word is a script or
 /// begins a command.
-fn remote(words: &[Word]) -> Wrapper {
+fn possible_scripts(words: &[Word]) -> Wrapper {
     let is_option = |word: &&Word| word.literal().is_some_and(|word| word.starts_with('-'));
     let mut scripts = joined(&words[words.iter().take_while(is_option).count()..]).scripts;
     scripts.extend(words.iter().filter_map(Word::literal).take(64).map(str::to_owned));

@@ -50,15 +50,15 @@ pub(super) fn end_in_its_place(supervisor: u32) -> EndedProcesses {
 /// Freezes and kills all processes that `find` returns, and waits for their end.
 fn end_all(find: impl Fn() -> Vec<Pid>) -> EndedProcesses {
     let frozen = tree::freeze(&find);
-    let ends: Vec<_> =
+    let pidfds: Vec<_> =
         frozen.iter().filter_map(|pid| pidfd_open(*pid, PidfdFlags::empty()).ok()).collect();
     for pid in &frozen {
         let _ = kill_process(*pid, Signal::KILL);
     }
-    let by = Instant::now() + ABANDON_AFTER / 2;
-    for end in ends {
-        let timeout = super::timespec(by.saturating_duration_since(Instant::now()));
-        let _ = poll(&mut [PollFd::new(&end, PollFlags::IN)], Some(&timeout));
+    let deadline = Instant::now() + ABANDON_AFTER / 2;
+    for pidfd in pidfds {
+        let timeout = super::timespec(deadline.saturating_duration_since(Instant::now()));
+        let _ = poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&timeout));
     }
     let not_ended: Vec<u32> = find().into_iter().map(id).collect();
     let killed = u32::try_from(frozen.len().saturating_sub(not_ended.len())).unwrap_or(u32::MAX);

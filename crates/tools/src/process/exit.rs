@@ -39,7 +39,7 @@ impl fmt::Display for Exit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Code(code) => write!(f, "exit code {code}"),
-            Self::Signal(signal) => match name(*signal) {
+            Self::Signal(signal) => match signal_name(*signal) {
                 Some(name) => write!(f, "ended by signal {signal} ({name})"),
                 None => write!(f, "ended by signal {signal}"),
             },
@@ -48,7 +48,7 @@ impl fmt::Display for Exit {
     }
 }
 
-fn name(signal: i32) -> Option<&'static str> {
+fn signal_name(signal: i32) -> Option<&'static str> {
     const NAMES: [(Signal, &str); 15] = [
         (Signal::HUP, "SIGHUP"),
         (Signal::INT, "SIGINT"),

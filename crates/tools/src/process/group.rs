@@ -18,7 +18,7 @@ use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 
 use super::exit::Exit;
 use super::running::Root;
-use super::started::{Started, in_folder};
+use super::started::{Started, with_folder};
 use super::wire::Report;
 use super::{GIVE_UP, ProcessSpec, SETTLE, end_counts, id, timespec};
 use crate::environment::program_anywhere;
@@ -28,14 +28,15 @@ const GROUP_POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 pub(super) fn start(spec: &ProcessSpec, grace: Duration) -> io::Result<Started> {
     let (ours, theirs) = UnixStream::pair()?;
-    let (exited, tell_exited) = UnixStream::pair()?;
+    let (exited, exited_sender) = UnixStream::pair()?;
     let (output, to_output) = io::pipe()?;
     let reports = BufReader::new(ours.try_clone()?);
-    // Started before the program, so that its end is awaited even if a later step fails.
-    let (give, given) = bounded(1);
+    // This thread starts before the program, so that the program's end is awaited even if a later
+    // step fails.
+    let (child_sender, child_receiver) = bounded(1);
     let waiter = thread::Builder::new().name("holdpoint-wait".into()).stack_size(64 * 1024);
-    waiter.spawn(move || given.recv().map(|child| wait(child, &tell_exited)))?;
-    let mut command = Command::new(find(spec));
+    waiter.spawn(move || child_receiver.recv().map(|child| wait(child, &exited_sender)))?;
+    let mut command = Command::new(find_program(spec));
     command
         .args(&spec.args)
         .env_clear()
@@ -45,14 +46,14 @@ pub(super) fn start(spec: &ProcessSpec, grace: Duration) -> io::Result<Started> 
         .stdout(Stdio::from(to_output.try_clone()?))
         .stderr(Stdio::from(OwnedFd::from(to_output)))
         .process_group(0);
-    let child = command.spawn().map_err(|error| in_folder(error, spec))?;
+    let child = command.spawn().map_err(|error| with_folder(error, spec))?;
     drop(command);
     let leader = child.id();
     let pid = Pid::from_child(&child);
     // The channel has room for one, and the thread waits.
-    let _ = give.send(child);
-    let keeper = thread::Builder::new().name("holdpoint-group".into()).stack_size(256 * 1024);
-    if let Err(error) = keeper.spawn(move || watch_group(theirs, exited, pid, grace)) {
+    let _ = child_sender.send(child);
+    let watcher = thread::Builder::new().name("holdpoint-group".into()).stack_size(256 * 1024);
+    if let Err(error) = watcher.spawn(move || watch_group(theirs, exited, pid, grace)) {
         let _ = kill_process_group(pid, Signal::KILL);
         return Err(error);
     }
@@ -62,7 +63,7 @@ pub(super) fn start(spec: &ProcessSpec, grace: Duration) -> io::Result<Started> 
 
 /// Looks up the program here, because `Command` would otherwise fork, which is slow in a large
 /// process, instead of spawning.
-fn find(spec: &ProcessSpec) -> OsString {
+fn find_program(spec: &ProcessSpec) -> OsString {
     if spec.program.as_bytes().contains(&b'/') {
         return spec.program.clone();
     }
@@ -76,22 +77,22 @@ fn wait(mut child: Child, sender: &UnixStream) {
 
 /// Ends the group when the program has ended, or when the owner asks for it or is gone.
 fn watch_group(control: UnixStream, exited: UnixStream, group: Pid, grace: Duration) {
-    let mut keeper = GroupWatcher { control, exited: Some(exited), group };
-    keeper.wait_ended_or_asked();
+    let mut watcher = GroupWatcher { control, exited: Some(exited), group };
+    watcher.wait_ended_or_asked();
     let (mut sent_term, mut killed) = (HashSet::new(), HashSet::new());
     // Processes that the program left may end by themselves first, unless the owner wants them
     // ended.
-    if keeper.exited.is_some() || !keeper.wait_empty(Instant::now() + SETTLE) {
+    if watcher.exited.is_some() || !watcher.wait_empty(Instant::now() + SETTLE) {
         sent_term.extend(members(group));
         let _ = kill_process_group(group, Signal::TERM);
         let _ = kill_process_group(group, Signal::CONT);
-        if !keeper.wait_empty(Instant::now() + grace) {
+        if !watcher.wait_empty(Instant::now() + grace) {
             killed.extend(members(group));
             let _ = kill_process_group(group, Signal::KILL);
-            keeper.wait_empty(Instant::now() + GIVE_UP);
+            watcher.wait_empty(Instant::now() + GIVE_UP);
         }
     }
-    Report::Ended(end_counts(&sent_term, &killed, members(group))).send_to(&keeper.control);
+    Report::Ended(end_counts(&sent_term, &killed, members(group))).send_to(&watcher.control);
 }
 
 struct GroupWatcher {
@@ -123,9 +124,10 @@ impl GroupWatcher {
     }
 
     /// Waits until the group is empty, and forwards how the program ended as soon as that is known.
-    fn wait_empty(&mut self, by: Instant) -> bool {
+    /// Returns `false` at the deadline.
+    fn wait_empty(&mut self, deadline: Instant) -> bool {
         loop {
-            let over = match &self.exited {
+            let has_exited = match &self.exited {
                 None => false,
                 Some(exited) => {
                     let mut fds = [PollFd::new(exited, PollFlags::IN)];
@@ -133,13 +135,13 @@ impl GroupWatcher {
                         .is_ok_and(|ready| ready > 0)
                 }
             };
-            if over {
+            if has_exited {
                 self.forward_exit();
             }
             if self.exited.is_none() && members(self.group).is_empty() {
                 return true;
             }
-            if Instant::now() >= by {
+            if Instant::now() >= deadline {
                 return false;
             }
             if self.exited.is_none() {

@@ -4,17 +4,17 @@
 #[derive(Debug, Default)]
 pub(crate) struct Lossy {
     /// The beginning of an incomplete character: at most three bytes.
-    begun: Vec<u8>,
+    incomplete: Vec<u8>,
 }
 
 impl Lossy {
     /// Decodes `bytes`, together with the incomplete character before them.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> String {
         let joined;
-        let mut rest = match self.begun.is_empty() {
+        let mut rest = match self.incomplete.is_empty() {
             true => bytes,
             false => {
-                joined = [&std::mem::take(&mut self.begun), bytes].concat();
+                joined = [&std::mem::take(&mut self.incomplete), bytes].concat();
                 &joined
             }
         };
@@ -29,7 +29,7 @@ impl Lossy {
                     let (valid, invalid) = rest.split_at(error.valid_up_to());
                     text.push_str(str::from_utf8(valid).unwrap_or_default());
                     let Some(length) = error.error_len() else {
-                        self.begun = invalid.to_vec();
+                        self.incomplete = invalid.to_vec();
                         return text;
                     };
                     text.push(char::REPLACEMENT_CHARACTER);
@@ -41,8 +41,8 @@ impl Lossy {
 
     /// The text of an incomplete character at the end.
     pub(crate) fn finish(&mut self) -> String {
-        let begun = std::mem::take(&mut self.begun);
-        String::from_utf8_lossy(&begun).into_owned()
+        let incomplete = std::mem::take(&mut self.incomplete);
+        String::from_utf8_lossy(&incomplete).into_owned()
     }
 }
 

@@ -38,22 +38,23 @@ pub struct Process {
     output: io::PipeReader,
     /// Receives a byte when the program has ended, and is closed when its whole tree has.
     ended_signal: UnixStream,
-    /// Set when the program has ended, to the time until which output is still read.
-    drained_by: Option<Instant>,
-    /// Set when later output is not read any more, to the number of bytes that are left in the
-    /// pipe.
-    left: Option<usize>,
+    /// The time until which output is still read, set when the program has ended.
+    drain_deadline: Option<Instant>,
+    /// The number of bytes that are still to be read from the pipe, set when later output is not
+    /// read any more.
+    remaining: Option<usize>,
 }
 
 impl Process {
-    /// `over` receives a byte when the program has ended, and is closed when its whole tree has.
+    /// `ended_signal` receives a byte when the program has ended, and is closed when its whole tree
+    /// has.
     pub(super) fn new(
         running: Arc<Running>,
         grace: Duration,
         output: io::PipeReader,
-        over: UnixStream,
+        ended_signal: UnixStream,
     ) -> Self {
-        Self { running, grace, output, ended_signal: over, drained_by: None, left: None }
+        Self { running, grace, output, ended_signal, drain_deadline: None, remaining: None }
     }
 
     /// The program's process id.
@@ -71,41 +72,41 @@ impl Process {
     /// The system's error if the output can't be read.
     pub fn read_by(&mut self, buffer: &mut [u8], deadline: Option<Instant>) -> io::Result<Read> {
         loop {
-            if let Some(left) = self.left {
-                return self.read_left(buffer, left);
+            if let Some(remaining) = self.remaining {
+                return self.read_remaining(buffer, remaining);
             }
             let now = Instant::now();
-            if self.drained_by.is_some_and(|by| now >= by) {
-                self.end_of_output()?;
+            if self.drain_deadline.is_some_and(|deadline| now >= deadline) {
+                self.limit_output()?;
                 continue;
             }
             // Checked before reading, so that a flood of output can't extend the time.
             if deadline.is_some_and(|deadline| now >= deadline) {
                 return Ok(Read::TimedOut);
             }
-            let until = earlier(deadline, self.drained_by);
+            let until = earlier(deadline, self.drain_deadline);
             let timeout = until.map(|until| timespec(until.saturating_duration_since(now)));
-            let (output, over) = (self.output.as_fd(), self.ended_signal.as_fd());
             let mut fds = [
-                PollFd::from_borrowed_fd(output, PollFlags::IN),
-                PollFd::from_borrowed_fd(over, PollFlags::IN),
+                PollFd::from_borrowed_fd(self.output.as_fd(), PollFlags::IN),
+                PollFd::from_borrowed_fd(self.ended_signal.as_fd(), PollFlags::IN),
             ];
             match poll(&mut fds, timeout.as_ref()) {
                 Ok(_) => {}
                 Err(rustix::io::Errno::INTR) => continue,
                 Err(error) => return Err(error.into()),
             }
-            let (readable, news) = (!fds[0].revents().is_empty(), !fds[1].revents().is_empty());
+            let has_output = !fds[0].revents().is_empty();
+            let has_ended_signal = !fds[1].revents().is_empty();
             // Checked before the output, so that a flood of output can't hide the end of the
             // program.
-            if news {
-                self.drained_by.get_or_insert_with(|| Instant::now() + LINGER);
+            if has_ended_signal {
+                self.drain_deadline.get_or_insert_with(|| Instant::now() + LINGER);
                 if io::Read::read(&mut self.ended_signal, &mut [0])? == 0 {
-                    self.end_of_output()?;
+                    self.limit_output()?;
                     continue;
                 }
             }
-            if readable {
+            if has_output {
                 return Ok(match io::Read::read(&mut self.output, buffer)? {
                     0 => Read::Ended,
                     bytes => Read::Bytes(bytes),
@@ -115,8 +116,8 @@ impl Process {
     }
 
     /// Passes the output as text to `on_output` until the program has ended or the deadline has
-    /// passed. In the latter case, calls `late` and ends the program. Returns whether the deadline
-    /// has passed.
+    /// passed. In the latter case, calls `on_timeout` and ends the program. Returns whether the
+    /// deadline has passed.
     ///
     /// # Errors
     /// The output can't be read.
@@ -124,7 +125,7 @@ impl Process {
         &mut self,
         mut deadline: Option<Instant>,
         on_output: impl Fn(&str),
-        late: impl Fn(),
+        on_timeout: impl Fn(),
     ) -> io::Result<bool> {
         let mut timed_out = false;
         let mut text = Lossy::default();
@@ -134,7 +135,7 @@ impl Process {
                 Read::Bytes(bytes) => on_output(&text.push(&buffer[..bytes])),
                 Read::TimedOut if !timed_out => {
                     timed_out = true;
-                    late();
+                    on_timeout();
                     self.end();
                     // Does not wait for a process that can't be ended.
                     deadline = Some(Instant::now() + self.grace + ABANDON_AFTER);
@@ -146,24 +147,24 @@ impl Process {
         // The program may continue after it has closed its output.
         if !timed_out && self.wait_by(deadline).is_none() {
             timed_out = true;
-            late();
+            on_timeout();
             self.end();
         }
         Ok(timed_out)
     }
 
     /// Limits reading to the bytes that are in the pipe now.
-    fn end_of_output(&mut self) -> io::Result<()> {
-        let left = rustix::io::ioctl_fionread(&self.output)?;
-        self.left = Some(usize::try_from(left).unwrap_or(usize::MAX));
+    fn limit_output(&mut self) -> io::Result<()> {
+        let remaining = rustix::io::ioctl_fionread(&self.output)?;
+        self.remaining = Some(usize::try_from(remaining).unwrap_or(usize::MAX));
         Ok(())
     }
 
-    /// Reads some of the last `left` bytes.
-    fn read_left(&mut self, buffer: &mut [u8], left: usize) -> io::Result<Read> {
-        let most = buffer.len().min(left);
-        let bytes = io::Read::read(&mut self.output, &mut buffer[..most])?;
-        self.left = Some(left - bytes);
+    /// Reads some of the last `remaining` bytes.
+    fn read_remaining(&mut self, buffer: &mut [u8], remaining: usize) -> io::Result<Read> {
+        let size = buffer.len().min(remaining);
+        let bytes = io::Read::read(&mut self.output, &mut buffer[..size])?;
+        self.remaining = Some(remaining - bytes);
         Ok(if bytes == 0 { Read::Ended } else { Read::Bytes(bytes) })
     }
 

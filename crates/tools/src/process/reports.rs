@@ -15,15 +15,16 @@ use super::{GIVE_UP, start};
 /// than it takes to give up.
 const REPORT_LIMIT: Duration = GIVE_UP.saturating_add(Duration::from_millis(150));
 
+/// The reports of one supervisor.
 pub(super) struct Reports {
-    pub(super) from: BufReader<UnixStream>,
+    pub(super) reader: BufReader<UnixStream>,
     /// Closed when the owner asks to end everything; `None` once that was noticed.
-    pub(super) asked: Option<PipeReader>,
+    pub(super) end_request: Option<PipeReader>,
     /// The process id of the supervisor, which is not reaped yet; `None` if it is a thread.
     pub(super) supervisor: Option<u32>,
     pub(super) grace: Duration,
     /// When to end everything in the supervisor's place.
-    pub(super) by: Option<Instant>,
+    pub(super) deadline: Option<Instant>,
     /// The processes that were ended in the supervisor's place.
     pub(super) ended: EndedProcesses,
 }
@@ -34,7 +35,7 @@ impl Reports {
         let mut line = String::new();
         loop {
             self.wait();
-            match self.from.read_line(&mut line) {
+            match self.reader.read_line(&mut line) {
                 Ok(0) => return None,
                 Ok(_) => match Report::parse(&line) {
                     Some(report) => return Some(report),
@@ -48,36 +49,41 @@ impl Reports {
 
     /// Drops the deadline: the supervisor has reported the ended processes and may continue to run.
     pub(super) fn clear_deadline(&mut self) {
-        (self.asked, self.by) = (None, None);
-        let _ = self.from.get_ref().set_read_timeout(None);
+        self.end_request = None;
+        self.deadline = None;
+        let _ = self.reader.get_ref().set_read_timeout(None);
     }
 
     /// Waits until a report arrives or the owner asks to end everything.
     fn wait(&mut self) {
-        let Some(asked) = self.asked.as_ref().filter(|_| self.from.buffer().is_empty()) else {
+        let Some(end_request) =
+            self.end_request.as_ref().filter(|_| self.reader.buffer().is_empty())
+        else {
             return;
         };
-        let mut fds =
-            [PollFd::new(self.from.get_ref(), PollFlags::IN), PollFd::new(asked, PollFlags::IN)];
+        let mut fds = [
+            PollFd::new(self.reader.get_ref(), PollFlags::IN),
+            PollFd::new(end_request, PollFlags::IN),
+        ];
         // Repeated if a signal interrupts it, because the results are not set then.
         while poll(&mut fds, None).is_err_and(|error| error == rustix::io::Errno::INTR) {}
         if !fds[1].revents().is_empty() {
-            self.asked = None;
+            self.end_request = None;
             if self.supervisor.is_some()
-                && self.from.get_ref().set_read_timeout(Some(start::WAKE_INTERVAL)).is_ok()
+                && self.reader.get_ref().set_read_timeout(Some(start::WAKE_INTERVAL)).is_ok()
             {
-                self.by = Some(Instant::now() + self.grace + REPORT_LIMIT);
+                self.deadline = Some(Instant::now() + self.grace + REPORT_LIMIT);
                 self.end_when_due();
             }
         }
     }
 
     fn end_when_due(&mut self) {
-        let (Some(supervisor), Some(by)) = (self.supervisor, self.by) else { return };
-        if Instant::now() < by {
+        let (Some(supervisor), Some(deadline)) = (self.supervisor, self.deadline) else { return };
+        if Instant::now() < deadline {
             start::wake(supervisor);
         } else {
-            self.by = None;
+            self.deadline = None;
             self.ended = start::end_in_its_place(supervisor);
         }
     }

@@ -23,9 +23,9 @@ struct ProcessState {
     /// The socket to the supervisor; `None` before it has started and after it is gone.
     control: Option<UnixStream>,
     /// Whether the owner has asked to end the program, even before its start.
-    end: bool,
+    end_requested: bool,
     /// Closed when the owner asks to end the program, which wakes the watching thread.
-    awaited: Option<PipeWriter>,
+    end_request_sender: Option<PipeWriter>,
     /// The process id of the program.
     leader: u32,
     /// Where to look for living processes.
@@ -65,64 +65,64 @@ impl Running {
     }
 
     pub(super) fn is_ending(&self) -> bool {
-        self.lock_state().end
+        self.lock_state().end_requested
     }
 
     /// Sends the supervisor the last part of its order, for which the socket has room, unless the
     /// owner has asked to end the program. From now on, `control` carries the command to end.
     pub(super) fn set_ordered(&self, control: UnixStream, last: &[u8]) -> io::Result<()> {
-        let mut known = self.lock_state();
-        if known.end {
+        let mut state = self.lock_state();
+        if state.end_requested {
             return Err(call_ended());
         }
         (&control).write_all(last)?;
-        known.control = Some(control);
+        state.control = Some(control);
         Ok(())
     }
 
-    /// `awaited` is closed when the owner asks to end the program.
+    /// `end_request_sender` is closed when the owner asks to end the program.
     pub(super) fn set_started(
         &self,
         control: UnixStream,
-        awaited: PipeWriter,
+        end_request_sender: PipeWriter,
         leader: u32,
         root: Root,
     ) {
-        self.update(|known| {
-            let end = known.end;
-            if end {
+        self.update(|state| {
+            let end_requested = state.end_requested;
+            if end_requested {
                 wire::send_end(&control);
             }
-            let awaited = (!end).then_some(awaited);
-            *known = ProcessState {
+            let end_request_sender = (!end_requested).then_some(end_request_sender);
+            *state = ProcessState {
                 control: Some(control),
-                awaited,
+                end_request_sender,
                 leader,
                 root,
-                end,
+                end_requested,
                 ..ProcessState::default()
             };
         });
     }
 
     pub(super) fn set_exit(&self, exit: Exit) {
-        self.update(|known| known.exit = Some(exit));
+        self.update(|state| state.exit = Some(exit));
     }
 
     pub(super) fn set_ended(&self, ended: EndedProcesses) {
-        self.update(|known| {
-            known.exit.get_or_insert(Exit::Unknown);
-            known.ended = Some(ended);
+        self.update(|state| {
+            state.exit.get_or_insert(Exit::Unknown);
+            state.ended = Some(ended);
         });
     }
 
     pub(super) fn set_gone(&self) {
-        self.update(|known| {
-            known.exit.get_or_insert(Exit::Unknown);
-            known.ended.get_or_insert_default();
-            known.control = None;
-            known.awaited = None;
-            known.gone = true;
+        self.update(|state| {
+            state.exit.get_or_insert(Exit::Unknown);
+            state.ended.get_or_insert_default();
+            state.control = None;
+            state.end_request_sender = None;
+            state.gone = true;
         });
     }
 
@@ -132,39 +132,39 @@ impl Running {
 
     /// Begins to end the program, at once or as soon as it has started.
     pub(super) fn end(&self) {
-        let mut known = self.lock_state();
-        if !known.end {
-            known.end = true;
-            known.awaited = None;
-            known.control.iter().for_each(wire::send_end);
+        let mut state = self.lock_state();
+        if !state.end_requested {
+            state.end_requested = true;
+            state.end_request_sender = None;
+            state.control.iter().for_each(wire::send_end);
         }
     }
 
-    pub(super) fn wait_exit(&self, by: Option<Instant>) -> Option<Exit> {
-        self.wait(by, |known| known.exit.is_some()).exit
+    pub(super) fn wait_exit(&self, deadline: Option<Instant>) -> Option<Exit> {
+        self.wait(deadline, |state| state.exit.is_some()).exit
     }
 
     /// Waits for the count of ended processes. At the deadline, returns the current count.
-    pub(super) fn wait_ended(&self, by: Instant) -> EndedProcesses {
-        drop(self.wait(Some(by), |known| known.ended.is_some()));
+    pub(super) fn wait_ended(&self, deadline: Instant) -> EndedProcesses {
+        drop(self.wait(Some(deadline), |state| state.ended.is_some()));
         self.so_far()
     }
 
-    pub(super) fn wait_gone(&self, by: Instant) {
-        drop(self.wait(Some(by), |known| known.gone));
+    pub(super) fn wait_gone(&self, deadline: Instant) {
+        drop(self.wait(Some(deadline), |state| state.gone));
     }
 
     /// The final count of ended processes, once the supervisor is gone.
-    pub(super) fn gone(&self) -> Option<EndedProcesses> {
-        let known = self.lock_state();
-        known.ended.clone().filter(|_| known.gone)
+    pub(super) fn final_count(&self) -> Option<EndedProcesses> {
+        let state = self.lock_state();
+        state.ended.clone().filter(|_| state.gone)
     }
 
     /// The count of ended processes, or the processes that live now.
     pub(super) fn so_far(&self) -> EndedProcesses {
         let (ended, root) = {
-            let known = self.lock_state();
-            (known.ended.clone(), known.root)
+            let state = self.lock_state();
+            (state.ended.clone(), state.root)
         };
         // Looking for processes takes a moment, so the lock is released first.
         ended.unwrap_or_else(|| EndedProcesses {
@@ -175,20 +175,22 @@ impl Running {
 
     fn wait(
         &self,
-        by: Option<Instant>,
-        done: impl Fn(&ProcessState) -> bool,
+        deadline: Option<Instant>,
+        is_done: impl Fn(&ProcessState) -> bool,
     ) -> MutexGuard<'_, ProcessState> {
-        let mut known = self.lock_state();
-        while !done(&known) {
-            known = match by.map(|by| by.saturating_duration_since(Instant::now())) {
-                Some(left) if left.is_zero() => break,
-                Some(left) => {
-                    self.changed.wait_timeout(known, left).unwrap_or_else(PoisonError::into_inner).0
+        let mut state = self.lock_state();
+        while !is_done(&state) {
+            let timeout = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+            state = match timeout {
+                Some(timeout) if timeout.is_zero() => break,
+                Some(timeout) => {
+                    let woken = self.changed.wait_timeout(state, timeout);
+                    woken.unwrap_or_else(PoisonError::into_inner).0
                 }
-                None => self.changed.wait(known).unwrap_or_else(PoisonError::into_inner),
+                None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
             };
         }
-        known
+        state
     }
 }
 

@@ -13,12 +13,13 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use super::running::{Root, Running};
-use super::started::{Started, in_folder};
+use super::started::{Started, with_folder};
 use super::wire::{Order, Report};
 use super::{ProcessSpec, SUPERVISOR_NAME, Supervisor, group};
 
-/// How long a supervisor may take until the program runs. Another program would never answer.
-const START_WITHIN: Duration = Duration::from_secs(10);
+/// How long a supervisor may take until the program runs. A program that is not a supervisor would
+/// never answer.
+const START_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How often a stopped supervisor is woken. Its program may stop it again and again.
 pub(super) const WAKE_INTERVAL: Duration = Duration::from_millis(50);
@@ -50,10 +51,10 @@ pub(super) fn start(
         .stdin(Stdio::from(OwnedFd::from(theirs)))
         .stdout(Stdio::from(to_output.try_clone()?))
         .stderr(Stdio::from(to_output));
-    let mut child = command.spawn().map_err(|error| in_folder(error, spec))?;
+    let mut child = command.spawn().map_err(|error| with_folder(error, spec))?;
     // Closes this process's copies of the far ends, so that only the supervisor holds them.
     drop(command);
-    let error = match begin(&ours, &order, child.id(), running) {
+    let error = match send_order(&ours, &order, child.id(), running) {
         Ok((Report::Started { pid: leader }, reports)) => {
             let root = Root::Below(child.id());
             return Ok(Started {
@@ -67,13 +68,13 @@ pub(super) fn start(
         }
         // The supervisor started no program, and exits.
         Ok((Report::Refused { errno }, _)) => io::Error::from_raw_os_error(errno),
-        began => {
+        result => {
             // Not a supervisor, or one that was killed or stopped, perhaps by the program it had
             // just started; or one that has started a program which no thread would watch.
             end_in_its_place(child.id());
             let _ = child.kill();
             end_abandoned(child.id());
-            began.err().unwrap_or_else(no_supervisor)
+            result.err().unwrap_or_else(no_supervisor)
         }
     };
     drop(ours);
@@ -82,16 +83,16 @@ pub(super) fn start(
 }
 
 /// Sends the order. Returns the supervisor's first report and a reader for the others.
-fn begin(
+fn send_order(
     control: &UnixStream,
     order: &[u8],
     supervisor: u32,
     running: &Running,
 ) -> io::Result<(Report, BufReader<UnixStream>)> {
-    control.set_write_timeout(Some(START_WITHIN))?;
+    control.set_write_timeout(Some(START_TIMEOUT))?;
     control.set_read_timeout(Some(WAKE_INTERVAL))?;
-    let by = Instant::now() + START_WITHIN;
-    let late = |error: io::Error| match error.kind() {
+    let deadline = Instant::now() + START_TIMEOUT;
+    let explain = |error: io::Error| match error.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => io::Error::new(
             io::ErrorKind::TimedOut,
             "the supervisor does not answer: its program must call supervise_if_asked() first in main",
@@ -100,18 +101,18 @@ fn begin(
         _ => error,
     };
     // Cloned before the order is sent: later there may be no descriptor left.
-    let ordered = control.try_clone()?;
+    let end_control = control.try_clone()?;
     let mut reports = BufReader::with_capacity(256, control.try_clone()?);
-    // The supervisor begins at the last byte, so that byte must not be sent after the end of the
-    // call.
-    let (most, last) = order.split_at(order.len().saturating_sub(1));
-    (&*control).write_all(most).map_err(late)?;
-    wait_for_room(control, by).map_err(late)?;
-    running.set_ordered(ordered, last).map_err(late)?;
+    // The supervisor starts the program at the last byte. The last byte must therefore not be sent
+    // after the end of the call.
+    let (head, last) = order.split_at(order.len().saturating_sub(1));
+    (&*control).write_all(head).map_err(explain)?;
+    wait_for_room(control, deadline).map_err(explain)?;
+    running.set_ordered(end_control, last).map_err(explain)?;
     let mut line = String::new();
     while let Err(error) = reports.read_line(&mut line) {
-        if error.kind() != io::ErrorKind::WouldBlock || Instant::now() >= by {
-            return Err(late(error));
+        if error.kind() != io::ErrorKind::WouldBlock || Instant::now() >= deadline {
+            return Err(explain(error));
         }
         wake(supervisor);
     }
@@ -120,10 +121,10 @@ fn begin(
 }
 
 /// Waits until a few more bytes can be sent. No other thread sends, so the room stays.
-fn wait_for_room(control: &UnixStream, by: Instant) -> io::Result<()> {
+fn wait_for_room(control: &UnixStream, deadline: Instant) -> io::Result<()> {
     loop {
-        let left = by.saturating_duration_since(Instant::now());
-        let timeout = Timespec::try_from(left).map_err(io::Error::other)?;
+        let remaining = deadline.saturating_duration_since(Instant::now());
+        let timeout = Timespec::try_from(remaining).map_err(io::Error::other)?;
         match poll(&mut [PollFd::new(control, PollFlags::OUT)], Some(&timeout)) {
             Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
             Ok(_) => return Ok(()),
@@ -184,7 +185,7 @@ mod tests {
         let order = Order::encode(Duration::ZERO, OsStr::new("true"), &[]).unwrap();
         let running = Running::new();
         running.end();
-        assert!(begin(&ours, &order, std::process::id(), &running).is_err());
+        assert!(send_order(&ours, &order, std::process::id(), &running).is_err());
         drop(ours);
         let mut sent = Vec::new();
         theirs.read_to_end(&mut sent).unwrap();

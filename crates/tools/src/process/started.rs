@@ -20,7 +20,7 @@ pub(super) struct Started {
 
 /// Adds the folder to the error if the folder is missing: the system's error is the same as for a
 /// missing program.
-pub(super) fn in_folder(error: io::Error, spec: &ProcessSpec) -> io::Error {
+pub(super) fn with_folder(error: io::Error, spec: &ProcessSpec) -> io::Error {
     if spec.cwd.is_dir() {
         return error;
     }

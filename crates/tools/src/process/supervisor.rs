@@ -52,9 +52,9 @@ fn run() -> io::Result<()> {
     // program.
     let mut control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let order = Order::read(&mut control)?;
-    // The owner has asked to end or is gone: the call is over before the program started.
-    let mut more = [PollFd::new(&control, PollFlags::IN)];
-    if poll(&mut more, Some(&timespec(Duration::ZERO))).is_ok_and(|ready| ready > 0) {
+    // If the owner has asked to end or is gone, the call is over before the program has started.
+    let mut fds = [PollFd::new(&control, PollFlags::IN)];
+    if poll(&mut fds, Some(&timespec(Duration::ZERO))).is_ok_and(|ready| ready > 0) {
         return Ok(());
     }
     let null = File::options().write(true).open("/dev/null")?;
@@ -81,7 +81,7 @@ fn run() -> io::Result<()> {
         wake,
         stop,
         leader,
-        settled: None,
+        settle_deadline: None,
         ending: Ending::new(order.grace),
     }
     .run()
@@ -95,9 +95,9 @@ struct Supervision {
     /// Receives a byte when a signal asks the supervisor to end.
     stop: UnixStream,
     leader: Pid,
-    /// Set when the program has ended, to the time until which the remaining processes may end by
-    /// themselves.
-    settled: Option<Instant>,
+    /// The time until which the remaining processes may end by themselves, set when the program has
+    /// ended.
+    settle_deadline: Option<Instant>,
     ending: Ending,
 }
 
@@ -109,7 +109,7 @@ impl Supervision {
                 return Ok(());
             }
             let now = Instant::now();
-            if self.settled.is_some_and(|settled| now >= settled) {
+            if self.settle_deadline.is_some_and(|deadline| now >= deadline) {
                 self.ending.begin();
             }
             if let Some(counts) = self.ending.step(now) {
@@ -127,7 +127,7 @@ impl Supervision {
                     self.send_report(&Report::Exited(Exit::from(ExitStatus::from_raw(
                         status.as_raw(),
                     ))));
-                    self.settled = Some(Instant::now() + SETTLE);
+                    self.settle_deadline = Some(Instant::now() + SETTLE);
                 }
                 Ok(Some(_)) | Err(Errno::INTR) => {}
                 Ok(None) => return Ok(false),
@@ -140,7 +140,7 @@ impl Supervision {
     /// Waits until a child ends, the owner sends a byte or is gone, a signal arrives, or the next
     /// step is due.
     fn sleep(&mut self) -> io::Result<()> {
-        let until = self.ending.next().or(self.settled);
+        let until = self.ending.next_due().or(self.settle_deadline);
         let timeout = until.map(|until| timespec(until.saturating_duration_since(Instant::now())));
         let mut fds =
             vec![PollFd::new(&self.wake, PollFlags::IN), PollFd::new(&self.stop, PollFlags::IN)];
@@ -149,17 +149,17 @@ impl Supervision {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        let happened: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+        let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
         drop(fds);
         let mut bytes = [0; 64];
-        if happened[0] {
+        if ready[0] {
             while self.wake.read(&mut bytes).is_ok_and(|read| read == bytes.len()) {}
         }
-        if happened[1] {
+        if ready[1] {
             let _ = self.stop.read(&mut bytes)?;
             self.ending.begin();
         }
-        if happened.get(2) == Some(&true) {
+        if ready.get(2) == Some(&true) {
             // Every byte means to end, and so does the end of the stream.
             if self
                 .control

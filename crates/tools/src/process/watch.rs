@@ -24,27 +24,27 @@ const STACK: usize = 256 * 1024;
 pub(super) struct Watcher {
     running: Arc<Running>,
     grace: Duration,
-    asked: PipeReader,
-    awaited: PipeWriter,
-    over: UnixStream,
-    give: Sender<(Option<Child>, Reports)>,
+    end_request: PipeReader,
+    end_request_sender: PipeWriter,
+    ended_signal: UnixStream,
+    program_sender: Sender<(Option<Child>, Reports)>,
 }
 
-/// Creates the thread, which waits for a program to watch and ends if the start fails.
-pub(super) fn watcher(grace: Duration, running: Arc<Running>) -> io::Result<Watcher> {
-    let (over, tell_over) = UnixStream::pair()?;
-    let (asked, awaited) = io::pipe()?;
-    let (give, given) = bounded::<(Option<Child>, Reports)>(1);
+/// Spawns the thread, which waits for a program to watch and ends if the start fails.
+pub(super) fn spawn_watcher(grace: Duration, running: Arc<Running>) -> io::Result<Watcher> {
+    let (ended_signal, ended_sender) = UnixStream::pair()?;
+    let (end_request, end_request_sender) = io::pipe()?;
+    let (program_sender, program_receiver) = bounded::<(Option<Child>, Reports)>(1);
     let watched = Arc::clone(&running);
     thread::Builder::new().name("holdpoint-watch".into()).stack_size(STACK).spawn(move || {
         let running = watched;
-        let Ok((mut supervisor, mut reports)) = given.recv() else { return };
+        let Ok((mut supervisor, mut reports)) = program_receiver.recv() else { return };
         let mut ended = false;
         while let Some(report) = reports.next() {
             match report {
                 Report::Exited(exit) => {
                     running.set_exit(exit);
-                    let _ = (&tell_over).write(&[0]);
+                    let _ = (&ended_sender).write(&[0]);
                 }
                 Report::Ended(all) => {
                     ended = true;
@@ -53,7 +53,7 @@ pub(super) fn watcher(grace: Duration, running: Arc<Running>) -> io::Result<Watc
                     // not wait for it.
                     let left = !all.not_ended.is_empty();
                     running.set_ended(all);
-                    let _ = tell_over.shutdown(std::net::Shutdown::Both);
+                    let _ = ended_sender.shutdown(std::net::Shutdown::Both);
                     if left {
                         running.set_gone();
                     }
@@ -70,13 +70,13 @@ pub(super) fn watcher(grace: Duration, running: Arc<Running>) -> io::Result<Watc
             }
             running.set_ended(all);
         }
-        drop(tell_over);
+        drop(ended_sender);
         if let Some(supervisor) = &mut supervisor {
             let _ = supervisor.wait();
         }
         running.set_gone();
     })?;
-    Ok(Watcher { running, grace, asked, awaited, over, give })
+    Ok(Watcher { running, grace, end_request, end_request_sender, ended_signal, program_sender })
 }
 
 impl Watcher {
@@ -85,16 +85,16 @@ impl Watcher {
     pub(super) fn watch(self, started: Started) -> (PipeReader, UnixStream) {
         let Started { supervisor, reports, control, output, leader, root } = started;
         let reports = Reports {
-            from: reports,
-            asked: Some(self.asked),
+            reader: reports,
+            end_request: Some(self.end_request),
             supervisor: supervisor.as_ref().map(Child::id),
             grace: self.grace,
-            by: None,
+            deadline: None,
             ended: EndedProcesses::default(),
         };
-        self.running.set_started(control, self.awaited, leader, root);
+        self.running.set_started(control, self.end_request_sender, leader, root);
         // The channel has room for one, and the thread waits.
-        let _ = self.give.send((supervisor, reports));
-        (output, self.over)
+        let _ = self.program_sender.send((supervisor, reports));
+        (output, self.ended_signal)
     }
 }

@@ -52,7 +52,7 @@ impl Reader<'_> {
                     if ["-v", "-R"].contains(&word) {
                         self.unclear("arithmetic can run programs");
                     }
-                    self.compared()?;
+                    self.condition_operand()?;
                 }
                 _ => self.comparison()?,
             }
@@ -67,7 +67,7 @@ impl Reader<'_> {
             (Some(b')'), _) | (Some(b'&'), Some(b'&')) | (Some(b'|'), Some(b'|')) => return Ok(()),
             (Some(b'<' | b'>'), Some(next)) if next != b'(' => {
                 self.at += 1;
-                return self.compared();
+                return self.condition_operand();
             }
             _ => {}
         }
@@ -82,11 +82,11 @@ impl Reader<'_> {
             word if BINARY.contains(&word) => {}
             _ => return Err(Stop("bash would expect an operator here")),
         }
-        self.compared()
+        self.condition_operand()
     }
 
     /// Reads the word after an operator.
-    fn compared(&mut self) -> Result<(), Stop> {
+    fn condition_operand(&mut self) -> Result<(), Stop> {
         if self.term_word()? == CLOSES {
             Err(Stop("a word is missing before `]]`"))
         } else {

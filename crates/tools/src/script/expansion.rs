@@ -59,19 +59,19 @@ impl Reader<'_> {
     /// Reads commands up to the `)` that closes a substitution.
     pub(super) fn substitution(&mut self) -> Result<(), Stop> {
         self.nested(|this| {
-            let here = std::mem::take(&mut this.here);
-            this.outer_heredocs += here.len();
+            let outer = std::mem::take(&mut this.pending_heredocs);
+            this.outer_heredocs += outer.len();
             this.substitution_depth += 1;
             this.commands()?;
             if !this.eat(")") {
                 return Err(Stop("a substitution is not closed"));
             }
-            if !this.here.is_empty() {
+            if !this.pending_heredocs.is_empty() {
                 return Err(Stop("a here-document begins inside another construct"));
             }
             this.substitution_depth -= 1;
-            this.outer_heredocs -= here.len();
-            this.here = here;
+            this.outer_heredocs -= outer.len();
+            this.pending_heredocs = outer;
             Ok(())
         })
     }
@@ -79,21 +79,22 @@ impl Reader<'_> {
     /// Reads arithmetic after `$((`. Numbers are safe; other text can name a variable, and bash
     /// evaluates its value in turn, with the substitutions in it.
     fn arithmetic(&mut self) -> Result<(), Stop> {
-        let (mut plain, mut open) = (true, 0u32);
         let start = self.at;
+        let mut is_numeric = true;
+        let mut open_parens = 0u32;
         loop {
             let byte = self.peek().ok_or(Stop("arithmetic is not closed"))?;
             match byte {
-                b')' if open == 0 => {
+                b')' if open_parens == 0 => {
                     if !self.eat("))") {
                         return Err(Stop("this may be arithmetic or a substitution"));
                     }
                     break;
                 }
-                b'(' => open += 1,
-                b')' => open -= 1,
+                b'(' => open_parens += 1,
+                b')' => open_parens -= 1,
                 b'0'..=b'9' | b' ' | b'+' | b'-' | b'*' | b'/' | b'%' => {}
-                _ => plain = false,
+                _ => is_numeric = false,
             }
             match byte {
                 b'$' => self.dollar(Quotes::Double, &mut WordBuilder::default())?,
@@ -107,23 +108,23 @@ impl Reader<'_> {
                 }
             }
         }
-        if !plain {
+        if !is_numeric {
             self.unclear_at(start, "arithmetic can run programs");
         }
         Ok(())
     }
 
-    /// Reads the rest of `${`, in the forms that evaluate nothing: values, lengths, defaults, and
-    /// parts by pattern.
+    /// Reads the rest of `${`. Accepts only the forms that run nothing by themselves: values,
+    /// lengths, defaults, and parts by pattern.
     fn braces(&mut self) -> Result<(), Stop> {
         const OTHER: Stop = Stop("this form of `${…}` can run programs");
-        let length = self.peek() == Some(b'#') && self.peek_at(1) != Some(b'}');
-        self.at += usize::from(length);
+        let is_length = self.peek() == Some(b'#') && self.peek_at(1) != Some(b'}');
+        self.at += usize::from(is_length);
         let name = match self.name() {
             Some(name) => Some(name),
             None => {
-                let special = |byte: u8| byte.is_ascii_digit() || b"@*#?-$!".contains(&byte);
-                let first = self.peek().filter(|&byte| special(byte)).ok_or(OTHER)?;
+                let is_special = |byte: u8| byte.is_ascii_digit() || b"@*#?-$!".contains(&byte);
+                let first = self.peek().filter(|&byte| is_special(byte)).ok_or(OTHER)?;
                 self.at += 1;
                 if first.is_ascii_digit() {
                     self.take_while(|byte| byte.is_ascii_digit());
@@ -134,18 +135,18 @@ impl Reader<'_> {
             }
         };
         if self.eat("[") {
-            let whole = self.eat("@]") || self.eat("*]");
-            let number = |this: &mut Self| {
+            let is_whole_array = self.eat("@]") || self.eat("*]");
+            let eat_number = |this: &mut Self| {
                 !this.take_while(|byte| byte.is_ascii_digit()).is_empty() && this.eat("]")
             };
-            if !(whole || number(self)) {
+            if !(is_whole_array || eat_number(self)) {
                 return Err(Stop("a subscript is arithmetic, which can run programs"));
             }
         }
         if self.eat("}") {
             return Ok(());
         }
-        if length {
+        if is_length {
             return Err(OTHER);
         }
         let colon = self.eat(":");

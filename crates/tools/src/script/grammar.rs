@@ -19,7 +19,7 @@ impl Reader<'_> {
     pub(super) fn script(&mut self) -> Result<(), Stop> {
         self.commands()?;
         match self.peek() {
-            None if self.here.is_empty() => Ok(()),
+            None if self.pending_heredocs.is_empty() => Ok(()),
             None => Err(Stop("a here-document has no text")),
             Some(_) => Err(Stop("bash would reject this")),
         }
@@ -65,11 +65,11 @@ impl Reader<'_> {
     }
 
     fn eat_reserved(&mut self, word: &str) -> bool {
-        let next = self.reserved() == Some(word);
-        if next {
+        let is_next = self.reserved() == Some(word);
+        if is_next {
             self.at += word.len();
         }
-        next
+        is_next
     }
 
     fn expect(&mut self, word: &str) -> Result<(), Stop> {

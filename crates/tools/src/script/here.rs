@@ -4,8 +4,8 @@ use super::quote::Quotes;
 use super::reader::{Reader, Stop, is_meta};
 use super::word::WordBuilder;
 
-/// A here-document. Its text begins after the line.
-pub(super) struct Here {
+/// A here-document, read up to its delimiter.
+pub(super) struct Heredoc {
     /// The line that ends the text.
     end: String,
     /// Whether bash expands the text.
@@ -16,7 +16,7 @@ pub(super) struct Here {
 
 impl Reader<'_> {
     /// Reads the delimiter after `<<`.
-    pub(super) fn here(&mut self, untabbed: bool) -> Result<bool, Stop> {
+    pub(super) fn heredoc_delimiter(&mut self, untabbed: bool) -> Result<bool, Stop> {
         if self.substitution_depth > 0 {
             self.unclear(
                 "a here-document in a substitution, which versions of bash parse differently",
@@ -44,12 +44,12 @@ impl Reader<'_> {
         if end.is_empty() || !closed || !self.peek().is_none_or(is_meta) {
             return Err(Stop("the delimiter of a here-document is not a plain word"));
         }
-        self.here.push(Here { end, expands: quote.is_none(), untabbed });
+        self.pending_heredocs.push(Heredoc { end, expands: quote.is_none(), untabbed });
         Ok(true)
     }
 
     /// Reads the text of a here-document.
-    pub(super) fn here_document(&mut self, here: &Here) -> Result<(), Stop> {
+    pub(super) fn heredoc_text(&mut self, heredoc: &Heredoc) -> Result<(), Stop> {
         let start = self.at;
         loop {
             let line = self
@@ -60,22 +60,22 @@ impl Reader<'_> {
             let body = &self.source[start..self.at];
             self.at += line.len();
             let line = line.strip_suffix('\n').unwrap_or(line);
-            let end = if here.untabbed { line.trim_start_matches('\t') } else { line };
-            if end == here.end {
-                return if here.expands {
-                    self.inner(body, |inner| inner.here_text())
+            let candidate = if heredoc.untabbed { line.trim_start_matches('\t') } else { line };
+            if candidate == heredoc.end {
+                return if heredoc.expands {
+                    self.inner(body, |inner| inner.expanded_text())
                 } else {
                     Ok(())
                 };
             }
-            if here.expands && line.ends_with('\\') {
+            if heredoc.expands && line.ends_with('\\') {
                 return Err(Stop("a line continuation in a here-document"));
             }
         }
     }
 
     /// Reads text in which only `$`, backquotes and backslashes have a meaning.
-    fn here_text(&mut self) -> Result<(), Stop> {
+    fn expanded_text(&mut self) -> Result<(), Stop> {
         let mut ignored = WordBuilder::default();
         while let Some(byte) = self.peek() {
             match byte {

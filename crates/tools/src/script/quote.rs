@@ -16,7 +16,7 @@ impl Reader<'_> {
         self.at += 1;
         let length = self.rest().find('\'').ok_or(Stop("a quote is not closed"))?;
         let quoted = &self.rest()[..length];
-        self.line_breaks_in(quoted)?;
+        self.check_line_breaks(quoted)?;
         word.text.push_str(quoted);
         self.at += length + 1;
         Ok(())
@@ -44,7 +44,7 @@ impl Reader<'_> {
                     self.at += 2;
                 }
                 (b'\n', _) => {
-                    self.line_breaks_in("\n")?;
+                    self.check_line_breaks("\n")?;
                     word.text.push('\n');
                     self.at += 1;
                 }
@@ -68,7 +68,7 @@ impl Reader<'_> {
             }
         }
         let quoted = &self.source[start..self.at - 1];
-        self.line_breaks_in(quoted)?;
+        self.check_line_breaks(quoted)?;
         if !quoted.contains('\\') {
             return self.inner(quoted, |inner| inner.script());
         }
@@ -91,7 +91,7 @@ impl Reader<'_> {
                 },
                 character => {
                     if character == '\n' {
-                        self.line_breaks_in("\n")?;
+                        self.check_line_breaks("\n")?;
                     }
                     word.text.push(character);
                 }
@@ -132,10 +132,10 @@ impl Reader<'_> {
             .map(char::from))
     }
 
-    fn line_breaks_in(&self, quoted: &str) -> Result<(), Stop> {
-        if quoted.contains('\n') && !self.here.is_empty() {
+    fn check_line_breaks(&self, quoted: &str) -> Result<(), Stop> {
+        if quoted.contains('\n') && !self.pending_heredocs.is_empty() {
             return Err(Stop("a here-document begins inside another construct"));
         }
-        if quoted.contains('\n') { self.line_break_within() } else { Ok(()) }
+        if quoted.contains('\n') { self.check_line_break() } else { Ok(()) }
     }
 }

@@ -1,6 +1,6 @@
 //! The reader of a script: its position, its findings, and the text between words.
 
-use super::here::Here;
+use super::here::Heredoc;
 use super::{MAX_NESTING, ScriptEffect};
 
 /// Reads one script from its beginning to its end.
@@ -11,11 +11,12 @@ pub(super) struct Reader<'a> {
     /// The effects found so far.
     pub(super) found: Vec<ScriptEffect>,
     /// Here-documents whose text begins on the next line.
-    pub(super) here: Vec<Here>,
+    pub(super) pending_heredocs: Vec<Heredoc>,
     /// How many here-documents wait outside the substitution that is being read.
     pub(super) outer_heredocs: usize,
     /// How many substitutions contain the position.
     pub(super) substitution_depth: u32,
+    /// How many constructs contain the position, including those around the script.
     depth: u32,
 }
 
@@ -29,7 +30,7 @@ impl<'a> Reader<'a> {
             source,
             at: 0,
             found: Vec::new(),
-            here: Vec::new(),
+            pending_heredocs: Vec::new(),
             outer_heredocs: 0,
             substitution_depth: 0,
             depth,
@@ -53,9 +54,9 @@ impl<'a> Reader<'a> {
     ) -> Result<(), Stop> {
         self.nested(|this| {
             let mut inner = Reader { substitution_depth: 1, ..Reader::new(text, this.depth) };
-            let read = read(&mut inner);
+            let result = read(&mut inner);
             this.found.append(&mut inner.found);
-            read
+            result
         })
     }
 
@@ -68,9 +69,9 @@ impl<'a> Reader<'a> {
             return Err(Stop("the script has more than 50 nested levels"));
         }
         self.depth += 1;
-        let read = read(self)?;
+        let value = read(self)?;
         self.depth -= 1;
-        Ok(read)
+        Ok(value)
     }
 
     /// Records that the text at the position is unclear; reading continues.
@@ -78,7 +79,8 @@ impl<'a> Reader<'a> {
         self.unclear_at(self.at, why);
     }
 
-    /// Records that the text at `at` is unclear; at the end of a line, the text before it.
+    /// Records that the text at `at` is unclear. If the rest of its line is blank, records the last
+    /// line before `at` that is not blank.
     pub(super) fn unclear_at(&mut self, at: usize, why: &'static str) {
         let (before, rest) = self.source.split_at(at);
         let text = match excerpt(rest) {
@@ -90,7 +92,7 @@ impl<'a> Reader<'a> {
         self.found.push(ScriptEffect::Unclear { text: text.to_owned(), why });
     }
 
-    /// The error for a missing word, or for the end of the script in its place.
+    /// The error where a word is missing: `why`, or a fixed text if the script ends here.
     pub(super) fn expected(&self, why: &'static str) -> Stop {
         let is_over = self.rest().trim().is_empty();
         Stop(if is_over { "the command is incomplete" } else { why })
@@ -113,13 +115,13 @@ impl<'a> Reader<'a> {
         self.at.checked_sub(1).map(|at| self.source.as_bytes()[at])
     }
 
-    /// Skips `text` if it is next.
+    /// Skips `text` if it is next. Returns whether it was.
     pub(super) fn eat(&mut self, text: &str) -> bool {
-        let next = self.rest().starts_with(text);
-        if next {
+        let is_next = self.rest().starts_with(text);
+        if is_next {
             self.at += text.len();
         }
-        next
+        is_next
     }
 
     /// Reads the next character.
@@ -129,10 +131,10 @@ impl<'a> Reader<'a> {
         Some(next)
     }
 
-    /// Reads ASCII bytes while `of` accepts them.
-    pub(super) fn take_while(&mut self, of: impl Fn(u8) -> bool) -> &'a str {
+    /// Reads ASCII bytes while `accepts` is true for them.
+    pub(super) fn take_while(&mut self, accepts: impl Fn(u8) -> bool) -> &'a str {
         let rest = self.rest();
-        let taken = rest.bytes().take_while(|&byte| byte.is_ascii() && of(byte)).count();
+        let taken = rest.bytes().take_while(|&byte| byte.is_ascii() && accepts(byte)).count();
         self.at += taken;
         &rest[..taken]
     }
@@ -187,17 +189,17 @@ impl<'a> Reader<'a> {
             if self.peek() != Some(b'\n') {
                 return Ok(());
             }
-            self.line_break_within()?;
+            self.check_line_break()?;
             self.at += 1;
-            for here in std::mem::take(&mut self.here) {
-                self.here_document(&here)?;
+            for heredoc in std::mem::take(&mut self.pending_heredocs) {
+                self.heredoc_text(&heredoc)?;
             }
         }
     }
 
     /// Checks a line break inside a construct: versions of bash differ if a here-document waits for
     /// one.
-    pub(super) fn line_break_within(&self) -> Result<(), Stop> {
+    pub(super) fn check_line_break(&self) -> Result<(), Stop> {
         if self.outer_heredocs > 0 {
             Err(Stop("a here-document begins inside another construct"))
         } else {

@@ -31,10 +31,10 @@ impl Reader<'_> {
             return Ok(true);
         }
         if self.eat("<<-") {
-            return self.here(true);
+            return self.heredoc_delimiter(true);
         }
         if self.eat("<<") {
-            return self.here(false);
+            return self.heredoc_delimiter(false);
         }
         if self.eat("<&") || self.eat(">&") {
             return self.duplicate(start);
@@ -49,19 +49,19 @@ impl Reader<'_> {
         self.file(start, &[writes])
     }
 
-    /// Reads the path of a redirection that began at `start`. `opens` says for each opening of the
-    /// file whether it is for writing.
-    fn file(&mut self, start: usize, opens: &[bool]) -> Result<bool, Stop> {
+    /// Reads the path of a redirection that began at `start`. `openings` says for each time that
+    /// bash opens the file whether it opens it for writing.
+    fn file(&mut self, start: usize, openings: &[bool]) -> Result<bool, Stop> {
         let target = self.operand()?;
         let text = &self.source[start..self.at];
-        let opened =
+        let redirection =
             |&writes| Redirection { text: text.to_owned(), writes, target: target.clone() };
-        self.found.extend(opens.iter().map(opened).map(ScriptEffect::Redirect));
+        self.found.extend(openings.iter().map(redirection).map(ScriptEffect::Redirect));
         Ok(true)
     }
 
-    /// Reads the word after `<&` or `>&`: a number, or a `-` that closes, which open no file; or
-    /// for `>&` a path.
+    /// Reads the word after `<&` or `>&`. A number, or a `-` that closes a descriptor, opens no
+    /// file. Any other word counts as the path of a file that is written.
     fn duplicate(&mut self, start: usize) -> Result<bool, Stop> {
         self.blanks();
         // The `-` is a separate word: text directly after it begins another one.

@@ -7,7 +7,9 @@ impl Reader<'_> {
     /// Reads a simple command, or the function definition that begins like one.
     pub(super) fn simple(&mut self) -> Result<(), Stop> {
         let start = self.at;
-        let (mut assignments, mut words, mut redirected) = (Vec::new(), Vec::new(), false);
+        let mut assignments = Vec::new();
+        let mut words = Vec::new();
+        let mut redirected = false;
         let mut program = "";
         let mut end;
         loop {
@@ -22,12 +24,12 @@ impl Reader<'_> {
                     assignments.push(assignment);
                     continue;
                 }
-                let begin = self.at;
+                let word_start = self.at;
                 words.push(self.word()?);
                 let source = self.source;
                 match words.as_slice() {
-                    [_] => program = &source[begin..self.at],
-                    [.., Word::Dynamic] => self.record_export(program, &words, begin),
+                    [_] => program = &source[word_start..self.at],
+                    [.., Word::Dynamic] => self.record_export(program, &words, word_start),
                     _ => {}
                 }
                 if words.len() == 1
@@ -90,10 +92,10 @@ impl Reader<'_> {
         Ok(Some(Assignment { name: name.to_owned(), value }))
     }
 
-    /// Records the effect of an argument of `export` or `readonly` that is known only at run time
-    /// and begins at `begin`. If it begins with `NAME=`, that variable gets an unknown value. The
-    /// value is one word only if the builtin is written unquoted.
-    fn record_export(&mut self, program: &str, words: &[Word], begin: usize) {
+    /// Records the effect of an argument of `export` or `readonly` that is known only at run time.
+    /// `start` is the position of the argument. If it begins with `NAME=`, that variable gets an
+    /// unknown value. The value is one word only if the builtin is written unquoted.
+    fn record_export(&mut self, program: &str, words: &[Word], start: usize) {
         let is_export = |word: &Word| matches!(word.literal(), Some("export" | "readonly"));
         let exports = match words.first().and_then(Word::literal) {
             Some("builtin" | "command") => words.iter().any(is_export),
@@ -102,12 +104,12 @@ impl Reader<'_> {
         if !exports {
             return;
         }
-        let mut word = Reader::new(&self.source[begin..], 0);
-        match word.name().filter(|_| word.eat("=") || word.eat("+=")) {
+        let mut argument = Reader::new(&self.source[start..], 0);
+        match argument.name().filter(|_| argument.eat("=") || argument.eat("+=")) {
             Some(name) if matches!(program, "export" | "readonly") => {
                 self.record_unknown_assignment(name)
             }
-            _ => self.unclear_at(begin, "the variable that it sets is known only at run time"),
+            _ => self.unclear_at(start, "the variable that it sets is known only at run time"),
         }
     }
 

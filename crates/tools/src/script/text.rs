@@ -1,4 +1,4 @@
-//! Substitutions without an effect besides their text: `"$(cat <<'END' … )"`.
+//! Text substitutions, which have no effect besides their text: `"$(cat <<'END' … )"`.
 
 use super::ScriptEffect;
 use super::reader::Reader;
@@ -8,7 +8,7 @@ use super::word::WordBuilder;
 /// parentheses, such as the one of macOS. For these, a text with such a character is not accepted.
 const COUNTED: [char; 10] = ['\'', '"', '`', '\\', '$', '#', '(', ')', '{', '}'];
 
-/// A substitution of this form.
+/// A text substitution.
 #[derive(Debug, PartialEq, Eq)]
 struct Text<'a> {
     /// The call in it, up to the delimiter of the here-document.
@@ -20,13 +20,16 @@ struct Text<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads a substitution of this form between double quotes, and adds its text to the word.
-    /// Returns `false` and reads nothing if it has another form.
+    /// Reads a text substitution between double quotes, and adds its text to the word. Returns
+    /// `false` and reads nothing if the substitution has another form.
     ///
-    /// Not accepted inside another substitution, or where a here-document waits for the next line,
-    /// because versions of bash differ there.
+    /// Also returns `false` inside another substitution, or where a here-document waits for the
+    /// next line, because versions of bash differ there.
     pub(super) fn text_substitution(&mut self, word: &mut WordBuilder) -> bool {
-        if self.substitution_depth > 0 || self.outer_heredocs > 0 || !self.here.is_empty() {
+        if self.substitution_depth > 0
+            || self.outer_heredocs > 0
+            || !self.pending_heredocs.is_empty()
+        {
             return false;
         }
         let Some(Text { call, text, length }) = Text::at(self.rest(), cfg!(target_os = "linux"))
@@ -42,14 +45,14 @@ impl Reader<'_> {
 
 impl<'a> Text<'a> {
     /// Reads the substitution at the beginning of `source`: only `cat`, with one here-document that
-    /// has a quoted delimiter. `parses` says that bash finds the end of a substitution by parsing
-    /// it.
-    fn at(source: &'a str, parses: bool) -> Option<Self> {
-        let call = blanks(source.strip_prefix("$(")?);
-        let rest = blanks(call.strip_prefix("cat")?).strip_prefix("<<")?;
+    /// has a quoted delimiter. `bash_parses` is true for versions of bash that find the end of a
+    /// substitution by parsing it.
+    fn at(source: &'a str, bash_parses: bool) -> Option<Self> {
+        let call = skip_blanks(source.strip_prefix("$(")?);
+        let rest = skip_blanks(call.strip_prefix("cat")?).strip_prefix("<<")?;
         let untabbed = rest.starts_with('-');
-        let (end, after) = quoted(blanks(rest.strip_prefix('-').unwrap_or(rest)))?;
-        let mut rest = blanks(after).strip_prefix('\n')?;
+        let (end, after) = quoted_delimiter(skip_blanks(rest.strip_prefix('-').unwrap_or(rest)))?;
+        let mut rest = skip_blanks(after).strip_prefix('\n')?;
         let mut text = String::new();
         loop {
             let (line, next) = rest.split_once('\n')?;
@@ -63,7 +66,7 @@ impl<'a> Text<'a> {
                 None => text.extend([line, "\n"]),
             }
         }
-        if !parses && text.contains(COUNTED) {
+        if !bash_parses && text.contains(COUNTED) {
             return None;
         }
         let rest = rest.trim_start_matches([' ', '\t', '\n']).strip_prefix(')')?;
@@ -77,12 +80,12 @@ impl<'a> Text<'a> {
 }
 
 /// The text after leading spaces and tabs.
-fn blanks(text: &str) -> &str {
+fn skip_blanks(text: &str) -> &str {
     text.trim_start_matches([' ', '\t'])
 }
 
 /// The quoted delimiter of a here-document, and the text after it.
-fn quoted(text: &str) -> Option<(&str, &str)> {
+fn quoted_delimiter(text: &str) -> Option<(&str, &str)> {
     let quote = text.chars().next().filter(|quote| matches!(quote, '\'' | '"' | '\\'))?;
     let text = &text[1..];
     let length = text
@@ -219,7 +222,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(rounds(400, 20_000)))]
 
         #[test]
-        fn what_is_known_of_a_text_is_what_bash_passes(
+        fn a_known_argument_equals_the_one_that_bash_passes(
             body in body(),
             open in select(vec!["<<'EOF'", "<<\"EOF\"", "<<\\EOF", "<<-'EOF'", "<< 'EOF' ", "<<EOF", "<<'EOF' -", "<<'EO'F"]),
             close in select(vec!["\nEOF\n)", "\nEOF\n)", "\nEOF\n \n)", "\n\tEOF\n)", "\nEOF)", "\nEOF \n)", "\nEOF\n; touch S)"]),

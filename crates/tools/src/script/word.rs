@@ -1,4 +1,4 @@
-//! Words: reads them and works out their expansion.
+//! Words: reads them and determines their text, if it is known before the script runs.
 
 use super::Word;
 use super::quote::Quotes;
@@ -9,7 +9,7 @@ use super::reader::{Reader, Stop, is_meta};
 pub(super) struct WordBuilder {
     /// The known text.
     pub(super) text: String,
-    /// Whether a part of the word is unknown until it runs.
+    /// Whether a part of the word is known only when the script runs.
     pub(super) dynamic: bool,
     /// Whether the word begins with `~`, which `text` leaves out.
     home: bool,
@@ -112,12 +112,13 @@ impl Reader<'_> {
 
     /// Reads an unquoted `~`.
     fn tilde(&mut self, start: usize, word: &mut WordBuilder) {
+        let is_first = self.at == start;
+        let before = self.before();
         self.at += 1;
-        let ends = self.peek().is_none_or(|byte| byte == b'/' || is_meta(byte));
-        let before = self.source[..self.at - 1].bytes().next_back();
-        if self.at - 1 == start && ends {
+        let prefix_ends = self.peek().is_none_or(|byte| byte == b'/' || is_meta(byte));
+        if is_first && prefix_ends {
             word.home = true;
-        } else if self.at - 1 == start || matches!(before, Some(b'=' | b':')) {
+        } else if is_first || matches!(before, Some(b'=' | b':')) {
             word.dynamic = true;
         } else {
             word.text.push('~');

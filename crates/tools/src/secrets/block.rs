@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::Secret;
 
 /// The length in characters from which a line can only belong to a key.
-const LINE: usize = 40;
+const MIN_KEY_LINE: usize = 40;
 
 pub(super) const BEGIN: &str = "-----BEGIN ";
 const DASHES: &str = "-----";
@@ -20,7 +20,7 @@ pub(super) fn find(text: &str) -> Vec<Secret> {
         let body = rest.find(DASHES).map_or(rest, |end| &rest[..end]);
         if title.contains("PRIVATE KEY") && !title.contains('\n') {
             at += title.len() + DASHES.len();
-            lines(body, at, &mut found);
+            push_key_lines(body, at, &mut found);
             at += body.len();
         }
     }
@@ -36,14 +36,14 @@ pub(super) fn find_whole(text: &str) -> Vec<Secret> {
         at += begin + BEGIN.len();
         let Some((title, rest)) = text[at..].split_once(DASHES) else { break };
         let body = rest.find(DASHES).map_or("", |end| &rest[..end]);
-        let ends = || rest[body.len()..].starts_with(&format!("-----END {title}-----"));
-        if title.ends_with("PRIVATE KEY") && !title.contains('\n') && ends() {
+        let has_end = || rest[body.len()..].starts_with(&format!("-----END {title}-----"));
+        if title.ends_with("PRIVATE KEY") && !title.contains('\n') && has_end() {
             let start = at + title.len() + DASHES.len();
             found.extend(
-                whole(body)
+                whole_key_lines(body)
                     .unwrap_or_default()
                     .into_iter()
-                    .map(|line| Secret { range: start + line.start..start + line.end, open: 0 }),
+                    .map(|line| Secret { range: start + line.start..start + line.end, visible: 0 }),
             );
         }
     }
@@ -51,7 +51,7 @@ pub(super) fn find_whole(text: &str) -> Vec<Secret> {
 }
 
 /// The lines of a body that is only a key. In a string literal, `\n` separates them.
-fn whole(body: &str) -> Option<Vec<Range<usize>>> {
+fn whole_key_lines(body: &str) -> Option<Vec<Range<usize>>> {
     let feed = ["\n", "\\n"].into_iter().find(|feed| body.starts_with(feed))?;
     let lines = body.strip_prefix(feed)?.strip_suffix(feed)?;
     let mut start = feed.len();
@@ -67,13 +67,15 @@ fn whole(body: &str) -> Option<Vec<Range<usize>>> {
     let is_line =
         |line: &Range<usize>| !line.is_empty() && body[line.clone()].chars().all(is_base64);
     let (last, others) = ranges.split_last()?;
-    let even =
-        others.iter().all(|line| line.len() == length) && last.len() <= length && length >= LINE;
+    let even = others.iter().all(|line| line.len() == length)
+        && last.len() <= length
+        && length >= MIN_KEY_LINE;
     (even && ranges.iter().all(is_line)).then_some(ranges)
 }
 
-/// The lines of `body` that can only belong to a key. `at` is the position of `body`.
-fn lines(body: &str, at: usize, found: &mut Vec<Secret>) {
+/// Adds the lines of `body` that can only belong to a key to `found`. `at` is the position of
+/// `body`.
+fn push_key_lines(body: &str, at: usize, found: &mut Vec<Secret>) {
     let mut start = 0;
     while start < body.len() {
         let line = &body[start..];
@@ -81,7 +83,7 @@ fn lines(body: &str, at: usize, found: &mut Vec<Secret>) {
         // In a string literal, `\n` separates lines.
         let skip = usize::from(body[..start].ends_with('\\') && line.starts_with(['n', 'r']));
         if end > skip && is_of_key(&line[skip..end]) {
-            found.push(Secret { range: at + start + skip..at + start + end, open: 0 });
+            found.push(Secret { range: at + start + skip..at + start + end, visible: 0 });
         }
         start += end + line[end..].chars().next().map_or(0, char::len_utf8);
     }
@@ -91,10 +93,10 @@ fn is_base64(character: char) -> bool {
     character.is_ascii_alphanumeric() || matches!(character, '+' | '/' | '=')
 }
 
-/// Whether a line can only belong to a key. A command or a path that is as long without a space
-/// does not mix cases and end like this.
+/// Whether a line can only belong to a key: it mixes cases, is not an absolute path, and is long or
+/// ends in `=`. Commands and other paths are hardly ever like this.
 fn is_of_key(line: &str) -> bool {
     let has = |kind: fn(&u8) -> bool| line.as_bytes().iter().any(kind);
     let mixed = has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase);
-    mixed && !line.starts_with('/') && (line.len() >= LINE || line.ends_with('='))
+    mixed && !line.starts_with('/') && (line.len() >= MIN_KEY_LINE || line.ends_with('='))
 }

@@ -1,5 +1,5 @@
-//! Secrets in a command. A masked value can't be a program, a folder or an operand; in doubt, it is
-//! shown.
+//! Secrets in a command. A value that may be a program, a folder or an operand is shown, not
+//! masked.
 
 use std::cell::LazyCell;
 use std::collections::HashSet;
@@ -13,8 +13,8 @@ use crate::programs;
 use crate::script::{self, ScriptEffect, Word};
 
 /// Words that list variables without naming them, or run words of the command; shells, languages
-/// and other programs are in [`programs`]. `env` is missing because [`runs_only`] checks it: it is
-/// harmless before variables and a program.
+/// and other programs are in [`programs`]. `env` is missing because [`runs_program`] checks it: it
+/// is harmless before variables and a program.
 const INDIRECT_READERS: [&str; 17] = [
     "ENV", "ENVIRON", "alias", "busybox", "compgen", "declare", "environ", "envsubst", "eval",
     "getenv", "local", "printenv", "set", "source", "toybox", "typeset", "xargs",
@@ -30,17 +30,18 @@ const FILE_PROGRAMS: [&str; 16] = [
 ];
 
 /// How many bytes before a value are searched for its name.
-const NAME: usize = 96;
+const NAME_WINDOW: usize = 96;
 
 /// Forms that read variables without naming them, or arguments by number.
-const INDIRECT: [&str; 8] = ["${!", "$@", "$*", "${@", "${*", "export -p", "export -n", "--eval"];
+const INDIRECT_FORMS: [&str; 8] =
+    ["${!", "$@", "$*", "${@", "${*", "export -p", "export -n", "--eval"];
 
 /// Endings of the name of a key, if the value looks like one.
-const KEYS: [&str; 8] =
+const KEY_ENDINGS: [&str; 8] =
     ["key", "token", "secret", "password", "passwd", "passphrase", "jwt", "credential"];
 
 /// Endings of the name of a field that holds a location or a command.
-const PLACES: [&str; 16] = [
+const LOCATION_ENDINGS: [&str; 16] = [
     "cmd",
     "command",
     "dest",
@@ -66,22 +67,25 @@ static NAMED: LazyLock<Option<Regex>> = LazyLock::new(|| {
 
 pub(super) fn find(command: &str) -> Vec<Secret> {
     let mut found = named::find(command, true);
-    let named: HashSet<_> = found.iter().map(|secret| secret.range.start).collect();
+    let named_starts: HashSet<_> = found.iter().map(|secret| secret.range.start).collect();
     found.extend(known::find(command));
     if !found.is_empty() || command.contains(block::BEGIN) {
-        let read = CommandFacts::new(command);
-        let options: HashSet<_> = named::options(command).map(|option| option.start).collect();
-        let used = LazyCell::new(|| named::used_names(command, true));
+        let facts = CommandFacts::new(command);
+        let option_starts: HashSet<_> =
+            named::options(command).map(|option| option.start).collect();
+        let used_names = LazyCell::new(|| named::used_names(command, true));
         found.retain(|secret| {
-            let is_value = named.contains(&secret.range.start)
-                || is_value(command, &secret.range, |name| used.contains(name));
-            is_value && !read.may_have_effect(&secret.range, options.contains(&secret.range.start))
+            let is_value = named_starts.contains(&secret.range.start)
+                || is_value(command, &secret.range, |name| used_names.contains(name));
+            is_value
+                && !facts
+                    .may_have_effect(&secret.range, option_starts.contains(&secret.range.start))
         });
-        if !read.uncertain {
+        if !facts.uncertain {
             found.extend(
                 block::find_whole(command)
                     .into_iter()
-                    .filter(|line| !read.may_have_effect(&line.range, false)),
+                    .filter(|line| !facts.may_have_effect(&line.range, false)),
             );
         }
     }
@@ -97,13 +101,13 @@ fn is_value(command: &str, range: &Range<usize>, is_used: impl Fn(&str) -> bool)
     if before[start..].contains("://") && after.starts_with('@') {
         return true;
     }
-    let near = &before[before.ceil_char_boundary(before.len().saturating_sub(NAME))..];
+    let near = &before[before.ceil_char_boundary(before.len().saturating_sub(NAME_WINDOW))..];
     let Some(field) = NAMED.as_ref().and_then(|named| named.captures(near)) else { return false };
     let name = field.get(1).map_or("", |name| name.as_str());
     let ends_with = |ends: &[&str]| ends.iter().any(|end| name.to_ascii_lowercase().ends_with(end));
     match field.get(2) {
-        Some(_) => ends_with(&KEYS) && !is_used(named::last_word(name)),
-        None => !ends_with(&PLACES),
+        Some(_) => ends_with(&KEY_ENDINGS) && !is_used(named::last_word(name)),
+        None => !ends_with(&LOCATION_ENDINGS),
     }
 }
 
@@ -114,13 +118,13 @@ struct CommandFacts<'a> {
     uncertain: bool,
     /// The literal words.
     words: HashSet<String>,
-    /// The programs it calls and the files it opens.
+    /// The programs that the command calls and the files that it opens.
     programs_and_files: Vec<String>,
 }
 
 impl<'a> CommandFacts<'a> {
     fn new(command: &'a str) -> Self {
-        let mut read = Self {
+        let mut facts = Self {
             command,
             uncertain: reads_indirectly(command),
             words: HashSet::new(),
@@ -129,17 +133,18 @@ impl<'a> CommandFacts<'a> {
         for effect in script::read(command, 0) {
             match effect {
                 ScriptEffect::Call(call) => {
-                    read.uncertain |= call.words.first() == Some(&Word::Dynamic);
+                    facts.uncertain |= call.words.first() == Some(&Word::Dynamic);
                     let literal = call.words.iter().filter_map(Word::literal);
-                    let is_of_files = |word: &&str| {
+                    let is_file_program = |word: &&str| {
                         FILE_PROGRAMS.contains(&word.rsplit('/').next().unwrap_or_default())
                     };
-                    read.programs_and_files
+                    facts
+                        .programs_and_files
                         .extend(call.words.first().and_then(Word::literal).map(str::to_owned));
-                    read.programs_and_files.extend(
+                    facts.programs_and_files.extend(
                         literal
                             .clone()
-                            .skip_while(|word| !is_of_files(word))
+                            .skip_while(|word| !is_file_program(word))
                             .skip(1)
                             .map(str::to_owned),
                     );
@@ -147,38 +152,39 @@ impl<'a> CommandFacts<'a> {
                     let program = literal
                         .clone()
                         .find(|word| !word.starts_with('-') && !TRANSPARENT.contains(word));
-                    read.uncertain |= program == Some(".");
-                    read.uncertain |= literal.clone().any(|word| {
+                    facts.uncertain |= program == Some(".");
+                    facts.uncertain |= literal.clone().any(|word| {
                         words_of(word).any(is_indirect_reader)
                             || word == "env" && !command.contains(word)
                     });
-                    read.words.extend(literal.map(str::to_owned));
+                    facts.words.extend(literal.map(str::to_owned));
                 }
                 ScriptEffect::Text { .. } => {}
                 ScriptEffect::Redirect(redirection) => {
-                    read.programs_and_files.extend(redirection.target.literal().map(str::to_owned))
+                    facts.programs_and_files.extend(redirection.target.literal().map(str::to_owned))
                 }
-                ScriptEffect::Unclear { .. } => read.uncertain = true,
+                ScriptEffect::Unclear { .. } => facts.uncertain = true,
             }
         }
-        read
+        facts
     }
 
     /// Whether the text at `range` may be, or be part of, a program, a folder or an operand.
-    fn may_have_effect(&self, range: &Range<usize>, of_option: bool) -> bool {
+    /// `is_option_value` is true for the value of an option whose name marks it as secret.
+    fn may_have_effect(&self, range: &Range<usize>, is_option_value: bool) -> bool {
         let text = &self.command[range.clone()];
-        if self.programs_and_files.iter().any(|does| does.contains(text))
-            || !of_option && self.words.contains(text)
+        if self.programs_and_files.iter().any(|name| name.contains(text))
+            || !is_option_value && self.words.contains(text)
         {
             return true;
         }
-        let shown =
-            |text| !named::is_random(text) || self.opens_or_begins(range) || self.is_apart(range);
-        match of_option {
-            true => self.uncertain && (!named::is_random(text) || self.opens_or_begins(range)),
-            // A value that looks like a key may also be an encoded command.
-            false => self.uncertain && (self.is_assigned(range) || shown(text)),
-        }
+        let may_be_name = || !named::is_random(text) || self.is_program_or_file(range);
+        self.uncertain
+            && match is_option_value {
+                true => may_be_name(),
+                // A value that looks like a key may also be an encoded command.
+                false => self.is_assigned(range) || may_be_name() || self.is_separate_word(range),
+            }
     }
 
     /// Whether the text is the value of a variable or a field, not of an option: `NAME=value`,
@@ -193,7 +199,7 @@ impl<'a> CommandFacts<'a> {
     }
 
     /// Whether the text seems to be the name of a program, or a part of the name of an opened file.
-    fn opens_or_begins(&self, range: &Range<usize>) -> bool {
+    fn is_program_or_file(&self, range: &Range<usize>) -> bool {
         let before = &self.command[..range.start];
         let word =
             before.trim_end_matches(|c: char| !c.is_ascii_whitespace() && !"<>|&;()`".contains(c));
@@ -203,15 +209,15 @@ impl<'a> CommandFacts<'a> {
     }
 
     /// Whether the text seems to be a separate word, so that quotes around it may hold a script.
-    /// The value of a header is not.
-    fn is_apart(&self, range: &Range<usize>) -> bool {
+    /// The value of an `Authorization` header does not count.
+    fn is_separate_word(&self, range: &Range<usize>) -> bool {
         let mut words = self.command[..range.start].rsplit([' ', '\t', '"', '\'']);
         if words.nth(2).is_some_and(|name| name.eq_ignore_ascii_case("authorization:")) {
             return false;
         }
-        let unquoted = |c: char| c == '"' || c == '\'';
-        let before = self.command[..range.start].trim_end_matches(unquoted).chars().next_back();
-        let after = self.command[range.end..].trim_start_matches(unquoted).chars().next();
+        let is_quote = |c: char| c == '"' || c == '\'';
+        let before = self.command[..range.start].trim_end_matches(is_quote).chars().next_back();
+        let after = self.command[range.end..].trim_start_matches(is_quote).chars().next();
         let ends = |c: char| c.is_ascii_whitespace() || "<>|&;()`".contains(c);
         before.is_none_or(ends) && after.is_none_or(ends)
     }
@@ -221,23 +227,25 @@ impl<'a> CommandFacts<'a> {
 fn reads_indirectly(command: &str) -> bool {
     let numbered =
         |expanded: &str| expanded.trim_start_matches('{').starts_with(|c: char| c.is_ascii_digit());
-    INDIRECT.iter().any(|form| command.contains(form))
+    INDIRECT_FORMS.iter().any(|form| command.contains(form))
         || command.split('$').skip(1).any(numbered)
         || words_of(command).any(is_indirect_reader)
         || command.match_indices("env").any(|(at, env)| {
             let (before, after) = (&command[..at], &command[at + env.len()..]);
-            !before.ends_with(is_part) && !after.starts_with(is_part) && !runs_only(after)
+            !before.ends_with(is_name_char)
+                && !after.starts_with(is_name_char)
+                && !runs_program(after)
         })
 }
 
 /// Whether a character may be part of a program's name.
-fn is_part(character: char) -> bool {
+fn is_name_char(character: char) -> bool {
     character.is_ascii_alphanumeric() || "_.-".contains(character)
 }
 
 /// The words that may be names of programs.
 fn words_of(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|character| !is_part(character))
+    text.split(|character| !is_name_char(character))
 }
 
 /// Whether a program of this name can reach variables, or text that is not in the command.
@@ -251,11 +259,11 @@ fn is_indirect_reader(name: &str) -> bool {
 
 /// Whether `env` is followed only by variables and a program, all of them plain, so that it lists
 /// no other variables.
-fn runs_only(after: &str) -> bool {
+fn runs_program(after: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_./:=,@%+~-".contains(c);
     let mut words = after.split([' ', '\t']).filter(|word| !word.is_empty());
     let program = words.find(|word| !(word.contains('=') && word.chars().all(is_plain)));
-    let names =
+    let is_program =
         |word: &str| word.starts_with(|c: char| c.is_ascii_alphanumeric() || "./".contains(c));
-    program.is_some_and(|word| !word.contains('=') && names(word))
+    program.is_some_and(|word| !word.contains('=') && is_program(word))
 }

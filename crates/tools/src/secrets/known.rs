@@ -45,7 +45,8 @@ static ADDRESSES: LazyLock<Option<Regex>> = LazyLock::new(|| {
 
 /// The secrets of known shapes.
 ///
-/// A part of a longer word does not count: of a path, a host, or text that a shell expands.
+/// A match inside a longer word, such as a path, a host or text that a shell expands, does not
+/// count.
 pub(super) fn find(text: &str) -> Vec<Secret> {
     let mut found = Vec::new();
     for key in KEYS.iter().flat_map(|keys| keys.find_iter(text)) {
@@ -53,11 +54,11 @@ pub(super) fn find(text: &str) -> Vec<Secret> {
         // In `https://KEY@host`, the key is the user.
         let is_user = before.ends_with("://") && after.starts_with('@');
         if is_user || !(joins_before(before) || joins_after(after)) {
-            found.push(Secret::masked(key.range()));
+            found.push(Secret::new(key.range()));
         }
     }
     for address in ADDRESSES.iter().flat_map(|addresses| addresses.captures_iter(text)) {
-        found.extend(address.get(1).map(|password| Secret::masked(password.range())));
+        found.extend(address.get(1).map(|password| Secret::new(password.range())));
     }
     found
 }

@@ -65,7 +65,7 @@ const WITHOUT_VALUE: [&str; 12] = [
     "rotate",
 ];
 
-/// The values with names that say that they are secret.
+/// Finds the values whose names mark them as secret.
 ///
 /// In a command, a name that occurs again may be used to run its value, so the value is shown,
 /// unless the name is only passed on. Elsewhere, a value is shown only if its name follows a `$`
@@ -74,14 +74,16 @@ pub(super) fn find(text: &str, in_command: bool) -> Vec<Secret> {
     let used = LazyCell::new(|| used_names(text, in_command));
     let mut found = Vec::new();
     for field in FIELDS.iter().flat_map(|fields| fields.captures_iter(text)) {
-        let named = Named::field(text, &field).filter(Named::is_secret);
+        let named = Named::from_field(text, &field).filter(Named::is_secret);
         let is_used = |named: &Named<'_>| {
             used.contains(last_word(named.name)) && (in_command || !named.is_random())
         };
-        found.extend(named.filter(|named| !is_used(named)).map(Named::masked));
+        found.extend(named.filter(|named| !is_used(named)).map(Named::into_secret));
     }
     for option in OPTIONS.iter().flat_map(|options| options.captures_iter(text)) {
-        found.extend(Named::option(text, &option).filter(Named::is_secret).map(Named::masked));
+        found.extend(
+            Named::from_option(text, &option).filter(Named::is_secret).map(Named::into_secret),
+        );
     }
     for header in HEADERS.iter().flat_map(|headers| headers.captures_iter(text)) {
         let Some(value) = header.get(2) else { continue };
@@ -89,10 +91,10 @@ pub(super) fn find(text: &str, in_command: bool) -> Vec<Secret> {
         if in_command && header.get(1).is_some_and(|name| name.as_str().contains('=')) {
             continue;
         }
-        let sure =
-            header.get(1).is_some() && value.len() >= LONG_ENOUGH || is_random(value.as_str());
-        if sure && is_literal(text, &value.range()) && !is_place(value.as_str()) {
-            found.push(Secret::masked(value.range()));
+        let is_sure =
+            header.get(1).is_some() && value.len() >= MIN_SECRET_BYTES || is_random(value.as_str());
+        if is_sure && is_complete(text, &value.range()) && !is_location(value.as_str()) {
+            found.push(Secret::new(value.range()));
         }
     }
     found
@@ -107,17 +109,17 @@ pub(super) fn find_doubtful(text: &str) -> Vec<Secret> {
         let is_word = value.as_str()[..length].bytes().all(|byte| byte.is_ascii_alphabetic());
         // `password: must be long` is prose.
         let is_value = field.name("equals").is_some() || !is_word;
-        if is_value && length >= LONG_ENOUGH {
-            found.push(Secret { range: value.start()..value.start() + length, open: 0 });
+        if is_value && length >= MIN_SECRET_BYTES {
+            found.push(Secret { range: value.start()..value.start() + length, visible: 0 });
         }
     }
     found
 }
 
-/// The positions of the values of options with names that say that they are secret.
+/// The positions of the values of options whose names mark them as secret.
 pub(super) fn options(text: &str) -> impl Iterator<Item = Range<usize>> {
     let captured = OPTIONS.iter().flat_map(move |options| options.captures_iter(text));
-    captured.filter_map(|option| Named::option(text, &option)).map(|named| named.value)
+    captured.filter_map(|option| Named::from_option(text, &option)).map(|named| named.value)
 }
 
 /// The part of a name after the last dash, which could be the name of a variable.
@@ -147,8 +149,8 @@ pub(super) fn used_names(text: &str, in_command: bool) -> HashSet<&str> {
     used
 }
 
-/// Whether the variable after `before` is the value of a header, or of an option that says it is
-/// secret.
+/// Whether the variable after `before` is the value of a header, or of an option whose name marks
+/// it as secret.
 fn is_passed_on(before: &str) -> bool {
     // No name of a header or an option is longer.
     let near = &before[before.ceil_char_boundary(before.len().saturating_sub(96))..];
@@ -156,13 +158,13 @@ fn is_passed_on(before: &str) -> bool {
 }
 
 /// The length in bytes below which a value counts as a word.
-const LONG_ENOUGH: usize = 6;
+const MIN_SECRET_BYTES: usize = 6;
 
 /// The length in bytes from which a mixed value can't be a name.
-const RANDOM: usize = 16;
+const MIN_RANDOM_BYTES: usize = 16;
 
 /// The length in bytes from which hexadecimal digits can't be a name.
-const HEX: usize = 24;
+const MIN_HEX_BYTES: usize = 24;
 
 /// A value and its name.
 struct Named<'a> {
@@ -174,7 +176,7 @@ struct Named<'a> {
 }
 
 impl<'a> Named<'a> {
-    fn field(text: &'a str, field: &Captures<'_>) -> Option<Self> {
+    fn from_field(text: &'a str, field: &Captures<'_>) -> Option<Self> {
         let whole = field.get(0)?;
         // The name may have begun earlier.
         let before = text[..whole.start()]
@@ -193,7 +195,7 @@ impl<'a> Named<'a> {
         Some(Self { text, name, value: quoted.or_else(|| field.get(5))?.range(), literal })
     }
 
-    fn option(text: &'a str, option: &Captures<'a>) -> Option<Self> {
+    fn from_option(text: &'a str, option: &Captures<'a>) -> Option<Self> {
         let name = option.get(1)?.as_str();
         let value = option.get(2).or_else(|| option.get(3)).or_else(|| option.get(4))?;
         let first = name.trim_start_matches('-').split('-').next().unwrap_or_default();
@@ -201,8 +203,8 @@ impl<'a> Named<'a> {
         has_value.then(|| Self { text, name, value: value.range(), literal: true })
     }
 
-    fn masked(self) -> Secret {
-        Secret::masked(self.value)
+    fn into_secret(self) -> Secret {
+        Secret::new(self.value)
     }
 
     fn value(&self) -> &'a str {
@@ -215,37 +217,40 @@ impl<'a> Named<'a> {
 
     fn is_secret(&self) -> bool {
         let value = self.value();
-        let letters = value.bytes().any(|byte| byte.is_ascii_alphabetic());
-        let digits = value.bytes().filter(u8::is_ascii_digit).count();
+        let has_letters = value.bytes().any(|byte| byte.is_ascii_alphabetic());
+        let digit_count = value.bytes().filter(u8::is_ascii_digit).count();
         // An unquoted value may be the name of something.
-        let says_so = self.literal && letters || value.len() >= 8 && digits >= 3 && letters;
-        value.len() >= LONG_ENOUGH
-            && (says_so || self.is_random())
+        let is_likely =
+            self.literal && has_letters || value.len() >= 8 && digit_count >= 3 && has_letters;
+        value.len() >= MIN_SECRET_BYTES
+            && (is_likely || self.is_random())
             && self.is_secret_name()
-            && is_literal(self.text, &self.value)
-            && !is_place(value)
+            && is_complete(self.text, &self.value)
+            && !is_location(value)
     }
 
     fn is_secret_name(&self) -> bool {
         let name = self.name.to_ascii_lowercase().replace('-', "_");
-        let end = name.rsplit('_').next().unwrap_or_default();
-        let about = DESCRIBING_ENDINGS.iter().any(|about| match name.strip_suffix(about) {
-            // `tokenId`, `token_id`, `tokens`.
-            Some(rest) => {
-                end == *about
-                    || rest.ends_with("token")
-                    || rest.ends_with("secret")
-                    || rest.ends_with("password")
-            }
-            None => false,
-        });
-        !about
+        let last_part = name.rsplit('_').next().unwrap_or_default();
+        let is_description =
+            DESCRIBING_ENDINGS.iter().any(|ending| match name.strip_suffix(ending) {
+                // `tokenId`, `token_id`, `tokens`.
+                Some(rest) => {
+                    last_part == *ending
+                        || rest.ends_with("token")
+                        || rest.ends_with("secret")
+                        || rest.ends_with("password")
+                }
+                None => false,
+            });
+        !is_description
             && !name.contains("public")
             && !name.contains("tokeni")
             && (self.is_key() || !name.ends_with("_key"))
     }
 
-    /// Whether a `…_key` opens something. The key of a variable does; other names must say so.
+    /// Whether a name that ends in `_key` is the name of a secret: it has no lower-case letters, or
+    /// it contains a word such as `api` or `private`.
     fn is_key(&self) -> bool {
         let name = self.name.to_ascii_lowercase().replace('-', "_");
         let kinds = [
@@ -272,18 +277,18 @@ pub(super) fn is_random(value: &str) -> bool {
     let mixed = [u8::is_ascii_digit, u8::is_ascii_lowercase, u8::is_ascii_uppercase]
         .into_iter()
         .all(|kind| count(kind) >= 2);
-    value.len() >= RANDOM && mixed
-        || value.len() >= HEX && count(u8::is_ascii_hexdigit) == value.len()
+    value.len() >= MIN_RANDOM_BYTES && mixed
+        || value.len() >= MIN_HEX_BYTES && count(u8::is_ascii_hexdigit) == value.len()
 }
 
-/// Whether the value is complete, so that a shell expands nothing behind it.
-fn is_literal(text: &str, value: &Range<usize>) -> bool {
+/// Whether the value is complete: no text that a shell expands follows it directly.
+fn is_complete(text: &str, value: &Range<usize>) -> bool {
     let next = text[value.end..].chars().next();
     next.is_none_or(|next| next.is_ascii_whitespace() || "\"';&|),}]<>".contains(next))
 }
 
 /// Whether a value is or contains a location: a path, an address, a host.
-fn is_place(value: &str) -> bool {
+fn is_location(value: &str) -> bool {
     let base64 = value.len() == 40 || value.ends_with('=');
     let path = value.starts_with(['/', '.', '~'])
         || value.contains("://")
@@ -300,8 +305,7 @@ fn is_place(value: &str) -> bool {
 /// numbers.
 fn is_host(part: &str) -> bool {
     let Some((_, last)) = part.trim_end_matches('.').rsplit_once('.') else { return false };
-    let labels = |kind: fn(u8) -> bool| last.bytes().all(kind);
-    labels(|byte| byte.is_ascii_alphabetic())
+    last.bytes().all(|byte| byte.is_ascii_alphabetic())
         || last.starts_with("xn--")
         || part.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
 }

@@ -8,13 +8,13 @@ use crate::script::{self, Call, ScriptEffect, Word};
 use crate::secrets;
 
 /// Programs that set variables from their arguments for the program they run.
-const SETTING: [&str; 4] = ["doas", "env", "genv", "sudo"];
+const SETTING_PROGRAMS: [&str; 4] = ["doas", "env", "genv", "sudo"];
 
 /// Commands of bash that set variables from their arguments.
-const DECLARING: [&str; 5] = ["declare", "export", "local", "readonly", "typeset"];
+const DECLARING_BUILTINS: [&str; 5] = ["declare", "export", "local", "readonly", "typeset"];
 
 /// Commands of bash that may set variables which their arguments do not show.
-const READING: [&str; 8] =
+const OPAQUE_BUILTINS: [&str; 8] =
     [".", "getopts", "let", "mapfile", "printf", "read", "readarray", "source"];
 
 /// How deeply nested scripts are read.
@@ -36,7 +36,7 @@ pub fn command(command: &str, folder: &Path) -> String {
     shown.push_str("\n\nin ");
     shown.push_str(&line(&folder.to_string_lossy()));
     let mut variables = Variables::default();
-    variables.read(command, 0);
+    variables.add_script(command, 0);
     if let Some(summary) = variables.summary() {
         shown.push('\n');
         shown.push_str(&summary);
@@ -48,7 +48,7 @@ pub fn command(command: &str, folder: &Path) -> String {
 #[derive(Debug, Default)]
 struct Variables {
     names: Vec<String>,
-    /// The command may set others, too.
+    /// The command may also set variables whose names are unknown.
     more: bool,
 }
 
@@ -61,10 +61,10 @@ impl Variables {
         }
     }
 
-    fn read(&mut self, script: &str, depth: u32) {
+    fn add_script(&mut self, script: &str, depth: u32) {
         for effect in script::read(script, depth) {
             match effect {
-                ScriptEffect::Call(call) => self.call(&call, depth),
+                ScriptEffect::Call(call) => self.add_call(&call, depth),
                 ScriptEffect::Text { .. } | ScriptEffect::Redirect(_) => {}
                 // A script without `=` sets no variables by name.
                 ScriptEffect::Unclear { .. } => self.more |= script.contains('='),
@@ -72,7 +72,7 @@ impl Variables {
         }
     }
 
-    fn call(&mut self, call: &Call, depth: u32) {
+    fn add_call(&mut self, call: &Call, depth: u32) {
         for assignment in &call.assignments {
             self.add(&assignment.name);
         }
@@ -80,21 +80,22 @@ impl Variables {
             let path = word.literal().unwrap_or_default();
             names.contains(&path.rsplit('/').next().unwrap_or_default())
         };
-        let bash_own = call
+        let command_at = call
             .words
             .iter()
             .position(|word| !is_one_of(word, &["builtin", "command"]))
             .unwrap_or_default();
         let sets = |(at, word): (usize, &Word)| {
-            is_one_of(word, &SETTING) || at == bash_own && is_one_of(word, &DECLARING)
+            is_one_of(word, &SETTING_PROGRAMS)
+                || at == command_at && is_one_of(word, &DECLARING_BUILTINS)
         };
         if let Some(at) = call.words.iter().enumerate().position(sets) {
-            self.arguments(call, &call.words[at + 1..]);
+            self.add_arguments(call, &call.words[at + 1..]);
         }
-        if let Some((word, arguments)) = call.words[bash_own..].split_first() {
+        if let Some((word, arguments)) = call.words[command_at..].split_first() {
             let prints = is_one_of(word, &["printf"])
                 && arguments.first().and_then(Word::literal) != Some("-v");
-            self.more |= is_one_of(word, &READING) && !prints;
+            self.more |= is_one_of(word, &OPAQUE_BUILTINS) && !prints;
         }
         let takes_script = |word: &Word| {
             let name = programs::name_of(word.literal().unwrap_or_default());
@@ -104,7 +105,7 @@ impl Variables {
             for word in &call.words[at + 1..] {
                 match word {
                     Word::Literal(script) if depth < MAX_SCRIPT_DEPTH && script.contains('=') => {
-                        self.read(script, depth + 1)
+                        self.add_script(script, depth + 1)
                     }
                     Word::Literal(script) => self.more |= script.contains('='),
                     Word::Home(_) | Word::Dynamic => self.more = true,
@@ -115,13 +116,16 @@ impl Variables {
 
     /// Adds the variables from the arguments of a program that sets them. If an argument is known
     /// only at run time, the names are taken from the command as written.
-    fn arguments(&mut self, call: &Call, words: &[Word]) {
-        let known: Vec<_> = words.iter().filter_map(Word::literal).filter_map(name_of).collect();
+    fn add_arguments(&mut self, call: &Call, words: &[Word]) {
+        let known: Vec<_> =
+            words.iter().filter_map(Word::literal).filter_map(assigned_name).collect();
         known.iter().for_each(|name| self.add(name));
         let unknown = words.iter().filter(|word| **word == Word::Dynamic).count();
         if unknown > 0 {
-            let written: Vec<_> = call.text.split_ascii_whitespace().filter_map(name_of).collect();
+            let written: Vec<_> =
+                call.text.split_ascii_whitespace().filter_map(assigned_name).collect();
             written.iter().for_each(|name| self.add(name));
+            // An unknown argument that is not written as `NAME=…` may set any variable.
             self.more |= unknown + known.len() + call.assignments.len() > written.len();
         }
         // `env -S` splits a word into several.
@@ -139,7 +143,7 @@ impl Variables {
 }
 
 /// The name of `NAME=value` or `NAME+=value`.
-fn name_of(word: &str) -> Option<&str> {
+fn assigned_name(word: &str) -> Option<&str> {
     let (name, _) = word.split_once('=')?;
     let name = name.strip_suffix('+').unwrap_or(name);
     let is_part = |byte: u8| byte == b'_' || byte.is_ascii_alphanumeric();

@@ -14,7 +14,7 @@ use crate::secrets::{self, Secret};
 pub(crate) const CONTEXT: usize = 3;
 
 /// How long to search for the shortest diff. After that, a longer one is used.
-const PATIENCE: Duration = Duration::from_millis(200);
+const SEARCH_LIMIT: Duration = Duration::from_millis(200);
 
 /// The most bytes of a displayed diff. Every client gets it with every snapshot while its ask is
 /// open.
@@ -130,14 +130,14 @@ fn changes(old: &[&str], new: &[&str]) -> Vec<Change> {
     let numbers = IdentifyDistinct::<u32>::new(old, 0..old.len(), new, 0..new.len());
     let (old, new) = (numbers.old_lookup(), numbers.new_lookup());
     let mut captured = Compact::new(Replace::new(Capture::new()), old, new);
-    let until = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + SEARCH_LIMIT;
     let Ok(()) = myers::diff_deadline(
         &mut captured,
         old,
         numbers.old_range(),
         new,
         numbers.new_range(),
-        Some(until),
+        Some(deadline),
     );
     let captured = captured.into_inner().into_inner().into_ops();
     let changed = captured.into_iter().filter(|op| op.tag() != DiffTag::Equal);
@@ -186,7 +186,7 @@ impl<'a> Side<'a> {
         self.lines[lines].iter().map(|line| line.len()).sum()
     }
 
-    /// Appends these lines to `shown`, or fails if that grows too long.
+    /// Appends these lines to `shown`, or fails if `shown` grows too long.
     fn show(&self, sign: char, lines: Range<usize>, shown: &mut String) -> Result<(), TooMuch> {
         for index in lines {
             let (line, start) = (self.lines[index], self.starts[index]);

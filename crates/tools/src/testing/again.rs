@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::thread;
 
-/// The variable that gives the second process its part.
+/// The environment variable with the part of the second process.
 const PART: &str = "HOLDPOINT_TEST_PART";
 
 /// A command that runs the calling test in a second process, where [`part`] returns this part.

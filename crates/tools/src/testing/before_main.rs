@@ -10,7 +10,7 @@ const UMASK: Mode = Mode::from_bits_retain(0o022);
 
 /// The least number of open files for a test program and each of its children, if the hard limit
 /// allows it.
-const FILES: u64 = 1024;
+const MIN_OPEN_FILES: u64 = 1024;
 
 /// The only code that runs before `main`, in one thread. In a supervisor, the first call never
 /// returns.
@@ -21,10 +21,10 @@ fn prepare() {
     signals::restore_for_children();
     umask(UMASK);
     let limit = getrlimit(Resource::Nofile);
-    if limit.current.is_some_and(|most| most < FILES) {
-        let most = limit.maximum.map_or(FILES, |hard| hard.min(FILES));
+    if limit.current.is_some_and(|soft| soft < MIN_OPEN_FILES) {
+        let raised = limit.maximum.map_or(MIN_OPEN_FILES, |hard| hard.min(MIN_OPEN_FILES));
         // If this fails, the tests that need more files report it.
-        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(most), ..limit });
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(raised), ..limit });
     }
 }
 

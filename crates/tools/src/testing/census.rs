@@ -53,9 +53,9 @@ impl Census {
     /// If there are fewer after [`patience()`].
     #[expect(clippy::panic, reason = "tests report faults by panicking")]
     pub fn wait_living(&self, count: usize) {
-        let by = Instant::now() + patience();
+        let deadline = Instant::now() + patience();
         while self.living().len() < count {
-            if Instant::now() > by {
+            if Instant::now() > deadline {
                 panic!("fewer than {count} are alive: {:?}", self.living());
             }
             // The kernel sends no event when an unrelated process starts.
@@ -69,16 +69,16 @@ impl Census {
     /// If one is still alive after [`patience()`].
     #[expect(clippy::panic, reason = "tests report faults by panicking")]
     pub fn wait_none(&self) {
-        let by = Instant::now() + patience();
+        let deadline = Instant::now() + patience();
         loop {
             let living = self.living();
             if living.is_empty() {
                 return;
             }
-            if Instant::now() > by {
+            if Instant::now() > deadline {
                 panic!("still alive after {:?}: {living:?}", patience());
             }
-            // Nor does it send one when an unrelated process ends.
+            // The kernel sends no event when an unrelated process ends.
             thread::sleep(Duration::from_millis(1));
         }
     }
@@ -110,12 +110,12 @@ impl Program {
     }
 }
 
-/// Reads a file of a process from the first thread where it is not empty, as it is for a thread
-/// that has ended. `None` if the process is gone; empty if this user may not read the file.
+/// Reads a file of a process from its first thread where the file is not empty; it is empty for a
+/// thread that has ended. `None` if the process is gone; empty if this user may not read the file.
 fn read(pid: u32, file: &str) -> Option<Vec<u8>> {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
-    let mut read = threads.map(|thread| fs::read(thread.path().join(file)).unwrap_or_default());
-    Some(read.find(|bytes| !bytes.is_empty()).unwrap_or_default())
+    let mut contents = threads.map(|thread| fs::read(thread.path().join(file)).unwrap_or_default());
+    Some(contents.find(|bytes| !bytes.is_empty()).unwrap_or_default())
 }
 
 impl Default for Census {

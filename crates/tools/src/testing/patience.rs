@@ -6,14 +6,14 @@ use std::time::Duration;
 /// The variable that sets the patience, in seconds.
 const VARIABLE: &str = "HOLDPOINT_PATIENCE";
 
-/// Seconds if the variable is not set: long enough for a stalled machine, while a hang still ends
-/// the test.
-const DEFAULT: u64 = 300;
+/// The patience if the variable is not set: long enough for a stalled machine, while a hang still
+/// ends the test.
+const DEFAULT_SECONDS: u64 = 300;
 
 /// How long a test waits for an event before it fails: `HOLDPOINT_PATIENCE` in seconds, else 300 s.
 ///
-/// Every deadline of a test is this one. A test never asserts that something was faster than a
-/// limit: it asserts that an event occurs, and the benchmark measures how soon.
+/// Every deadline of a test uses this duration. A test never asserts that something was faster than
+/// a limit: it asserts that an event occurs, and the benchmark measures how soon.
 ///
 /// # Panics
 /// If the variable is not a whole number of seconds.
@@ -26,7 +26,7 @@ pub fn patience() -> Duration {
 
 #[expect(clippy::panic, reason = "tests report faults by panicking")]
 fn seconds() -> u64 {
-    std::env::var(VARIABLE).map_or(DEFAULT, |text| match text.parse() {
+    std::env::var(VARIABLE).map_or(DEFAULT_SECONDS, |text| match text.parse() {
         Ok(seconds) => seconds,
         Err(_) => panic!("{VARIABLE} must be a whole number of seconds, not {text:?}"),
     })

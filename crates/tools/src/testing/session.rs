@@ -64,7 +64,7 @@ impl Session {
 
     /// The oldest open ask.
     #[expect(clippy::expect_used, reason = "tests report faults by panicking")]
-    pub(super) fn open(&self) -> Option<AskRequest> {
+    pub(super) fn oldest_open(&self) -> Option<AskRequest> {
         let (sender, receiver) = mpsc::channel();
         self.actor.do_send(GetOpen(sender));
         receiver.recv().expect("the actor runs until it is stopped")
@@ -91,7 +91,7 @@ struct Answerer {
     answers: VecDeque<AskReply>,
     asked: Vec<AskRequest>,
     /// Asks without an answer, kept until they get one or the call is cut.
-    open: VecDeque<Open>,
+    open: VecDeque<OpenAsk>,
     /// Callers that wait for an open ask.
     ask_waiters: Vec<mpsc::Sender<AskRequest>>,
     tasks: Tasks,
@@ -101,7 +101,7 @@ struct Answerer {
     cut: bool,
 }
 
-struct Open {
+struct OpenAsk {
     request: AskRequest,
     answering: Answering,
     /// The test has seen the ask.
@@ -133,8 +133,8 @@ impl Handler<ToolRequest> for Answerer {
             None if !self.attended => answering.answer(AskReply::Interrupted),
             None => {
                 let shown = !self.ask_waiters.is_empty();
-                self.ask_waiters.drain(..).for_each(|looking| drop(looking.send(request.clone())));
-                self.open.push_back(Open { request, answering, shown });
+                self.ask_waiters.drain(..).for_each(|waiter| drop(waiter.send(request.clone())));
+                self.open.push_back(OpenAsk { request, answering, shown });
             }
         }
     }

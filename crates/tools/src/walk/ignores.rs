@@ -33,21 +33,21 @@ pub(super) struct Ignores {
 
 impl Ignores {
     /// The rules that a folder inherits from those above it. In a repository, these reach up to its
-    /// root, even above the workspace. There, only git's files are read, and only to leave files
-    /// out.
+    /// root, even above the workspace. Above the workspace, only git's files are read, and only to
+    /// leave files out.
     pub(super) fn above(place: &Place, root: &Path) -> Option<Arc<Self>> {
         let first = if place.is_inside() { root } else { place.path() };
-        let is_there = |path: PathBuf| path.symlink_metadata().is_ok();
-        let repository = first.ancestors().find(|folder| is_there(folder.join(".git")));
-        let begin = repository.unwrap_or(first);
-        let way: Vec<_> = place
+        let exists = |path: PathBuf| path.symlink_metadata().is_ok();
+        let repository = first.ancestors().find(|folder| exists(folder.join(".git")));
+        let topmost = repository.unwrap_or(first);
+        let folders_above: Vec<_> = place
             .path()
             .ancestors()
             .skip(1)
-            .take_while(|folder| folder.starts_with(begin))
+            .take_while(|folder| folder.starts_with(topmost))
             .collect();
         let mut ignores = None;
-        for folder in way.into_iter().rev() {
+        for folder in folders_above.into_iter().rev() {
             let entry = |name: &str| {
                 let kind = folder.join(name).symlink_metadata().ok()?.file_type();
                 let kind = if kind.is_dir() {
@@ -79,21 +79,21 @@ impl Ignores {
     ) -> Option<Arc<Self>> {
         let kind =
             |name: &str| entries.iter().find(|entry| entry.name == name).map(|entry| entry.kind);
-        let read = |there: bool, path: &str| match there {
+        let read = |exists: bool, path: &str| match exists {
             true => open(Path::new(path))
                 .map_or_else(|_| Gitignore::empty(), |file| rules(folder, file)),
             false => Gitignore::empty(),
         };
-        let plain = kind(".ignore") == Some(Kind::File);
-        let git = kind(".gitignore") == Some(Kind::File);
+        let has_plain = kind(".ignore") == Some(Kind::File);
+        let has_git = kind(".gitignore") == Some(Kind::File);
         let repository = kind(".git");
-        if !plain && !git && repository.is_none() {
+        if !has_plain && !has_git && repository.is_none() {
             return above.cloned();
         }
         Some(Arc::new(Self {
             above: above.cloned(),
-            plain: read(plain, ".ignore"),
-            git: read(git, ".gitignore"),
+            plain: read(has_plain, ".ignore"),
+            git: read(has_git, ".gitignore"),
             exclude: read(repository == Some(Kind::Folder), ".git/info/exclude"),
             is_repository: repository.is_some(),
         }))
@@ -103,11 +103,12 @@ impl Ignores {
     pub(super) fn is_ignored(ignores: Option<&Arc<Self>>, path: &Path, is_folder: bool) -> bool {
         let levels = || std::iter::successors(ignores, |level| level.above.as_ref());
         let in_repository = levels().any(|level| level.is_repository);
-        let mut of_repository = true;
+        // Git's rules count up to the repository's root.
+        let mut below_root = true;
         let git = levels().take_while(|level| {
-            let is_of_it = of_repository;
-            of_repository &= !level.is_repository;
-            is_of_it && in_repository
+            let counts = below_root;
+            below_root &= !level.is_repository;
+            counts && in_repository
         });
         let git = git.flat_map(|level| [&level.git, &level.exclude]);
         let verdict = levels().map(|level| &level.plain).chain(git).find_map(|rules| {

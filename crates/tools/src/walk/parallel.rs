@@ -62,7 +62,7 @@ impl<'a> ParallelWalk<'a> {
             // Dropped even after a panic, so that the other threads do not wait for this one.
             let _busy = Busy(self);
             match next {
-                Work::Folder(folder) => self.open_up(&folder),
+                Work::Folder(folder) => self.expand(&folder),
                 Work::Files(files) => {
                     for file in files {
                         if self.walk.is_cancelled() {
@@ -94,7 +94,7 @@ impl<'a> ParallelWalk<'a> {
     }
 
     /// Lists a folder and adds its entries to the work.
-    fn open_up(&self, folder: &Folder) {
+    fn expand(&self, folder: &Folder) {
         let listing = self.walk.list(folder);
         let mut found = Vec::new();
         let mut files = Vec::new();

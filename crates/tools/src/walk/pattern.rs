@@ -25,7 +25,7 @@ impl Pattern {
     /// # Errors
     /// [`ToolError::Input`] if the pattern is invalid.
     pub(crate) fn new(pattern: &str) -> Result<Self, ToolError> {
-        let (inverted, glob) = inverted(pattern);
+        let (inverted, glob) = split_inversion(pattern);
         let absolute = glob.starts_with('/');
         let glob = glob.trim_start_matches("./");
         if glob.is_empty() {
@@ -42,10 +42,9 @@ impl Pattern {
             (true, false) => glob.trim_start_matches('/').to_owned(),
             (true, true) => format!("{}**", glob.trim_start_matches('/')),
         };
-        let mut glob = GlobBuilder::new(&full);
-        let glob = glob.literal_separator(true).build();
+        let built = GlobBuilder::new(&full).literal_separator(true).build();
         let glob =
-            glob.map_err(|error| ToolError::input(format!("{pattern}: {}", error.kind())))?;
+            built.map_err(|error| ToolError::input(format!("{pattern}: {}", error.kind())))?;
         Ok(Self { matcher: glob.compile_matcher(), inverted, absolute })
     }
 
@@ -54,7 +53,7 @@ impl Pattern {
     /// # Errors
     /// [`ToolError::Input`] if the pattern is invalid.
     pub(crate) fn below(pattern: &str, folder: &Place) -> Result<Self, ToolError> {
-        let (inverted, glob) = inverted(pattern);
+        let (inverted, glob) = split_inversion(pattern);
         let below = |folder: &Path| glob.strip_prefix(folder.to_str()?)?.strip_prefix('/');
         match below(folder.path()).or_else(|| below(folder.given_path())) {
             // The leading `/` keeps a single name from matching in all folders.
@@ -76,7 +75,7 @@ impl Pattern {
 }
 
 /// Whether a pattern is inverted, and the pattern without its `!`.
-fn inverted(pattern: &str) -> (bool, &str) {
+fn split_inversion(pattern: &str) -> (bool, &str) {
     pattern.strip_prefix('!').map_or((false, pattern), |rest| (true, rest))
 }
 

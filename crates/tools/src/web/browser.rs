@@ -13,13 +13,13 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-pub(super) use launch::LAUNCH_WITHIN;
+pub(super) use launch::LAUNCH_LIMIT;
 pub(super) use program::find_program;
 
 use super::cdp::Client;
 use super::error::WebError;
 use super::guard::Guard;
-use super::running::RunningList;
+use super::running::SessionLister;
 use crate::ask::Subject;
 use crate::background::BackgroundJobs;
 use crate::process::Processes;
@@ -33,8 +33,8 @@ pub(super) struct LaunchPlan {
     /// The complete environment; the browser inherits no other variable.
     pub(super) env: Vec<(String, String)>,
     pub(super) guard: Guard,
-    /// The folder that holds the browsers' own folders.
-    pub(super) folders: PathBuf,
+    /// The folder in which each browser gets its own folder.
+    pub(super) folder: PathBuf,
     /// The time without a lease after which the browser ends.
     pub(super) idle: Duration,
     /// An empty process group; the browser is its first process.
@@ -42,7 +42,7 @@ pub(super) struct LaunchPlan {
     /// Kept until the browser's last process has ended.
     pub(super) keep: BackgroundJobs,
     /// The list that shows the browser while it runs.
-    pub(super) running_list: RunningList,
+    pub(super) lister: SessionLister,
 }
 
 /// A browser that was started and may still be starting.
@@ -55,7 +55,7 @@ pub(super) struct Browser {
     /// The subject of asks that are raised before a tab exists.
     subject: Subject,
     state: watch::Receiver<State>,
-    uses: watch::Sender<usize>,
+    lease_count: watch::Sender<usize>,
 }
 
 #[derive(Debug, Clone)]
@@ -88,13 +88,26 @@ impl Browser {
     /// The thread can't be spawned.
     pub(super) fn start(plan: LaunchPlan) -> Result<Arc<Self>, WebError> {
         let (state_sender, state) = watch::channel(State::Starting);
-        let (uses, used) = watch::channel(0);
+        let (lease_count, lease_count_receiver) = watch::channel(0);
         let ended = CancellationToken::new();
-        let (kept, subject) = Subject::new();
-        let (visible, processes) = (plan.visible, plan.processes.clone());
-        let browser = Self { visible, processes, ended: ended.clone(), subject, state, uses };
-        let life = launch::BrowserThread { plan, ended, kept, used, state: state_sender };
-        let thread = thread::Builder::new().name("browser".to_owned()).spawn(move || life.run());
+        let (subject_guard, subject) = Subject::new();
+        let browser = Self {
+            visible: plan.visible,
+            processes: plan.processes.clone(),
+            ended: ended.clone(),
+            subject,
+            state,
+            lease_count,
+        };
+        let browser_thread = launch::BrowserThread {
+            plan,
+            ended,
+            subject_guard,
+            lease_count: lease_count_receiver,
+            state: state_sender,
+        };
+        let thread =
+            thread::Builder::new().name("browser".to_owned()).spawn(move || browser_thread.run());
         thread.map_err(|error| {
             WebError::failed(format!("can't start a thread for the browser: {error}"))
         })?;
@@ -102,14 +115,14 @@ impl Browser {
     }
 
     /// Whether the browser can still be used and, if `visible`, has a window.
-    pub(super) fn serves(&self, visible: bool) -> bool {
+    pub(super) fn can_serve(&self, visible: bool) -> bool {
         // A failed start sets `State::Failed` before it cancels `ended`.
         let failed = matches!(*self.state.borrow(), State::Failed(_));
         !failed && !self.ended.is_cancelled() && (self.visible || !visible)
     }
 
     pub(super) fn lease(self: &Arc<Self>) -> Lease {
-        self.uses.send_modify(|uses| *uses += 1);
+        self.lease_count.send_modify(|leases| *leases += 1);
         Lease(Arc::clone(self))
     }
 
@@ -142,7 +155,7 @@ impl Lease {
         let mut state = self.0.state.clone();
         let state = state.wait_for(|state| !matches!(state, State::Starting)).await;
         match state.map(|state| state.clone()) {
-            Ok(State::Connected(up)) => Ok(up),
+            Ok(State::Connected(connection)) => Ok(connection),
             Ok(State::Failed(why)) => Err(WebError::failed(why.as_ref())),
             Ok(State::Starting) | Err(_) => Err(WebError::Ended),
         }
@@ -151,12 +164,12 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        let mut last = false;
-        self.0.uses.send_modify(|uses| {
-            *uses -= 1;
-            last = *uses == 0;
+        let mut is_last = false;
+        self.0.lease_count.send_modify(|leases| {
+            *leases -= 1;
+            is_last = *leases == 0;
         });
-        if last && matches!(*self.0.state.borrow(), State::Starting) {
+        if is_last && matches!(*self.0.state.borrow(), State::Starting) {
             self.0.end();
         }
     }

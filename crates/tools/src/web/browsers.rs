@@ -7,7 +7,7 @@ use holdpoint_common::{SessionId, WebSettings};
 
 use super::guard::{OwnPorts, Resolve, RuleError, Rules, SystemResolver};
 use super::profile;
-use super::running::{Running, RunningBrowser};
+use super::running::{RunningBrowser, RunningBrowsers};
 use super::session_browser::{SessionBrowser, Shared};
 use super::tool::Web;
 
@@ -47,8 +47,9 @@ impl Browsers {
         resolver: Arc<dyn Resolve>,
     ) -> Result<Self, RuleError> {
         Rules::new(&settings.allow, &settings.deny)?;
-        let (running, own) = (Running::default(), OwnPorts::default());
-        Ok(Self(Arc::new(Shared { settings, folder, resolver, running, own })))
+        let running = RunningBrowsers::default();
+        let own_ports = OwnPorts::default();
+        Ok(Self(Arc::new(Shared { settings, folder, resolver, running, own_ports })))
     }
 
     /// Returns a constructor of the tool `web` for one session, for

@@ -23,10 +23,10 @@ pub(super) enum WebError {
         how: &'static str,
     },
     /// A time limit was reached.
-    #[error("{what} took more than {} s", limit.as_secs())]
+    #[error("{task} took more than {} s", limit.as_secs())]
     Late {
         /// The work that took too long.
-        what: &'static str,
+        task: &'static str,
         /// The time limit of the work.
         limit: Duration,
     },

@@ -13,7 +13,7 @@ use super::tab::Tab;
 const MAX_MATCHES: usize = 20;
 
 /// How many characters are shown on each side of a match.
-const AROUND: usize = 160;
+const CONTEXT_CHARS: usize = 160;
 
 /// How many characters of a page are searched.
 const MAX_SEARCHED_CHARS: usize = 8 * 1024 * 1024;
@@ -35,13 +35,13 @@ pub(super) async fn find(tab: &Tab, text: &str) -> Result<String, WebError> {
     receiver.await.map_err(|_| WebError::failed("the search of the page failed"))
 }
 
-/// Describes the matches. Once `goes_on` returns false, the search stops, since the report is no
+/// Describes the matches. Once `is_needed` returns false, the search stops, since the report is no
 /// longer needed.
-fn report(page: &str, text: &str, goes_on: impl Fn() -> bool) -> String {
-    let mut places = places(page, text, goes_on);
-    let matches: Vec<_> = places.by_ref().take(MAX_MATCHES).collect();
-    let all = matches.len() + places.count();
-    let mut output = match all {
+fn report(page: &str, text: &str, is_needed: impl Fn() -> bool) -> String {
+    let mut matches = matches(page, text, is_needed);
+    let shown: Vec<_> = matches.by_ref().take(MAX_MATCHES).collect();
+    let total = shown.len() + matches.count();
+    let mut output = match total {
         0 => format!(
             "{text:?} was not found on the page, which has {} characters",
             page.chars().count()
@@ -49,33 +49,38 @@ fn report(page: &str, text: &str, goes_on: impl Fn() -> bool) -> String {
         1 => format!("{text:?} was found once:"),
         many => format!("{text:?} was found {many} times:"),
     };
-    for (number, &(start, end)) in matches.iter().enumerate() {
-        let before =
-            page[..start].char_indices().rev().take(AROUND).last().map_or(start, |(at, _)| at);
-        let after = page[end..].char_indices().nth(AROUND).map_or(page.len(), |(at, _)| end + at);
+    for (number, &(start, end)) in shown.iter().enumerate() {
+        let before = page[..start]
+            .char_indices()
+            .rev()
+            .take(CONTEXT_CHARS)
+            .last()
+            .map_or(start, |(at, _)| at);
+        let after =
+            page[end..].char_indices().nth(CONTEXT_CHARS).map_or(page.len(), |(at, _)| end + at);
         let [before, found, after] =
             [&page[before..start], &page[start..end], &page[end..after]].map(one_line);
         // Writing to a string does not fail.
         let _ = write!(output, "\n{}. …{before}**{found}**{after}…", number + 1);
     }
-    if all > MAX_MATCHES {
+    if total > MAX_MATCHES {
         let _ = write!(output, "\nOnly the first {MAX_MATCHES} are shown.");
     }
     output
 }
 
 /// The byte ranges of all matches, ignoring case and without overlaps.
-fn places<'a>(
+fn matches<'a>(
     page: &'a str,
     text: &'a str,
-    goes_on: impl Fn() -> bool + 'a,
+    is_needed: impl Fn() -> bool + 'a,
 ) -> impl Iterator<Item = (usize, usize)> + 'a {
     let mut from = 0;
     std::iter::from_fn(move || {
         let (start, end) =
-            page[from..].char_indices().take_while(|_| goes_on()).find_map(|(at, _)| {
+            page[from..].char_indices().take_while(|_| is_needed()).find_map(|(at, _)| {
                 let start = from + at;
-                Some((start, start + begins(&page[start..], text)?))
+                Some((start, start + match_length(&page[start..], text)?))
             })?;
         from = end;
         Some((start, end))
@@ -84,21 +89,21 @@ fn places<'a>(
 
 /// The length in bytes of `text` at the start of `page`, ignoring case, or `None` if it is not
 /// there. White space in `text` matches any white space.
-fn begins(page: &str, text: &str) -> Option<usize> {
+fn match_length(page: &str, text: &str) -> Option<usize> {
     let mut rest = page;
     for wanted in text.split_whitespace().enumerate().flat_map(|(n, word)| {
         let space = (n > 0).then_some(' ');
         space.into_iter().chain(word.chars())
     }) {
-        let there = rest.chars().next()?;
+        let next = rest.chars().next()?;
         if wanted == ' ' {
-            let behind = rest.trim_start();
-            if behind.len() == rest.len() {
+            let after_space = rest.trim_start();
+            if after_space.len() == rest.len() {
                 return None;
             }
-            rest = behind;
-        } else if there == wanted || there.to_lowercase().eq(wanted.to_lowercase()) {
-            rest = &rest[there.len_utf8()..];
+            rest = after_space;
+        } else if next == wanted || next.to_lowercase().eq(wanted.to_lowercase()) {
+            rest = &rest[next.len_utf8()..];
         } else {
             return None;
         }
@@ -118,7 +123,7 @@ mod tests {
     fn matches_ignore_case_and_span_lines() {
         let page = "Straße\nÜber den\n  Wolken. über DEN wolken!";
         let (count, report) = (
-            |page, text| places(page, text, || true).count(),
+            |page, text| matches(page, text, || true).count(),
             |page, text| report(page, text, || true),
         );
         assert_eq!(count(page, "über den wolken"), 2);
@@ -132,11 +137,11 @@ mod tests {
     #[test]
     fn an_abandoned_search_stops() {
         let looked_at = std::cell::Cell::new(0);
-        let goes_on = || {
+        let is_needed = || {
             looked_at.set(looked_at.get() + 1);
             looked_at.get() < 10
         };
-        assert!(report(&"a".repeat(1_000), "b", goes_on).contains("was not found on the page"));
+        assert!(report(&"a".repeat(1_000), "b", is_needed).contains("was not found on the page"));
         assert!(looked_at.get() < 20, "{} places", looked_at.get());
     }
 }

@@ -1,8 +1,9 @@
 //! The guard of a browser: a proxy on 127.0.0.1 that judges every connection before it dials.
 //!
 //! Public addresses need no approval. Loopback and private networks need the user's approval, once
-//! for a host and a session, because users debug their own servers. Link-local addresses, where
-//! clouds keep the keys of their machines, and addresses that belong to no host are never dialled.
+//! for a host and a session; they are not simply refused, because users debug their own servers
+//! there. Link-local addresses, where clouds keep the keys of their machines, and addresses that
+//! belong to no host are never dialled.
 //!
 //! The guard judges addresses, not names: it looks a name up itself, judges each of the addresses,
 //! and dials only those. Subresources, redirects and requests of scripts take the same path,
@@ -31,7 +32,7 @@ use judge::Judge;
 pub use ledger::Ledger;
 pub use own::OwnPorts;
 use own::ReservedPort;
-pub(super) use proxy::GUARD;
+pub(super) use proxy::GUARD_HEADER;
 pub use resolve::{Resolve, SystemResolver};
 pub use rules::{RuleError, Rules};
 pub use verdict::{Ask, Refusal, RefusalReason, Refusals, Verdict};
@@ -57,9 +58,9 @@ pub struct Guard {
     runtime: Handle,
     end: CancellationToken,
     thread: Option<JoinHandle<()>>,
-    own: OwnPorts,
+    own_ports: OwnPorts,
     /// The guard's own port and those passed to `forbid_port`.
-    kept: Mutex<Vec<ReservedPort>>,
+    reserved_ports: Mutex<Vec<ReservedPort>>,
 }
 
 /// The error of a guard that could not start.
@@ -91,21 +92,21 @@ impl Guard {
         Self::start_among(rules, resolver, OwnPorts::default())
     }
 
-    /// Like [`start_with`](Self::start_with), as one of several guards that share `own`: no page of
-    /// any of them can reach these ports.
+    /// Like [`start_with`](Self::start_with), as one of several guards that share `own_ports`: no
+    /// page of any of them can reach these ports.
     ///
     /// # Errors
     /// [`GuardError`] if the proxy can't listen or can't be started.
     pub fn start_among(
         rules: Rules,
         resolver: Arc<dyn Resolve>,
-        own: OwnPorts,
+        own_ports: OwnPorts,
     ) -> Result<Self, GuardError> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(GuardError::Listen)?;
         let address = listener.local_addr().map_err(GuardError::Listen)?;
         listener.set_nonblocking(true).map_err(GuardError::Listen)?;
-        let judge = Arc::new(Judge::new(rules, resolver, own.clone()));
-        let kept = Mutex::new(vec![own.reserve(address.port())]);
+        let judge = Arc::new(Judge::new(rules, resolver, own_ports.clone()));
+        let reserved_ports = Mutex::new(vec![own_ports.reserve(address.port())]);
         let mut runtime = Builder::new_current_thread();
         let runtime = runtime.enable_io().enable_time().max_blocking_threads(MAX_LOOKUPS).build();
         let runtime = runtime.map_err(GuardError::Start)?;
@@ -113,13 +114,23 @@ impl Guard {
             let _in = runtime.enter();
             tokio::net::TcpListener::from_std(listener).map_err(GuardError::Start)?
         };
-        let (handle, end) = (runtime.handle().clone(), CancellationToken::new());
-        let (serving, ended) = (judge.clone(), end.clone());
+        let handle = runtime.handle().clone();
+        let end = CancellationToken::new();
+        let thread_judge = judge.clone();
+        let thread_end = end.clone();
         let thread = std::thread::Builder::new().name("browser-guard".to_owned());
         let thread = thread
-            .spawn(move || run(runtime, listener, serving, &ended))
+            .spawn(move || run(runtime, listener, thread_judge, &thread_end))
             .map_err(GuardError::Start)?;
-        Ok(Self { address, judge, runtime: handle, end, thread: Some(thread), own, kept })
+        Ok(Self {
+            address,
+            judge,
+            runtime: handle,
+            end,
+            thread: Some(thread),
+            own_ports,
+            reserved_ports,
+        })
     }
 
     /// The address the proxy listens on.
@@ -158,7 +169,7 @@ impl Guard {
     /// Finding the addresses takes up to 5 s. The future can run on any runtime.
     pub fn judge(&self, url: &str) -> impl Future<Output = Verdict> + Send + 'static + use<> {
         let (judge, url) = (self.judge.clone(), url.to_owned());
-        let judged = self.runtime.spawn(async move { judge.page(&url).await });
+        let judged = self.runtime.spawn(async move { judge.judge_page(&url).await });
         async { judged.await.unwrap_or(Verdict::Refused { why: RefusalReason::Ended }) }
     }
 
@@ -176,7 +187,10 @@ impl Guard {
     /// Makes a port of this machine unreachable for every page while this guard exists, even if a
     /// rule allows it. Used for the browser's debugging port.
     pub fn forbid_port(&self, port: u16) {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).push(self.own.reserve(port));
+        self.reserved_ports
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(self.own_ports.reserve(port));
     }
 
     /// Opens a ledger, which records the connections that are refused or fail from now on.
@@ -191,10 +205,10 @@ impl Guard {
 pub(super) fn judge_locally(
     rules: &Rules,
     resolver: Arc<dyn Resolve>,
-    own: &OwnPorts,
+    own_ports: &OwnPorts,
     url: &str,
 ) -> Option<Verdict> {
-    Judge::new(rules.clone(), resolver, own.clone()).judge_locally(url)
+    Judge::new(rules.clone(), resolver, own_ports.clone()).judge_locally(url)
 }
 
 fn run(

@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 
 /// How many characters of an address are shown.
-const LONGEST: usize = 2_000;
+const MAX_SHOWN_CHARS: usize = 2_000;
 
 /// The address, or its beginning with a mark that it was cut.
 pub(super) fn brief(url: &str) -> Cow<'_, str> {
-    match url.char_indices().nth(LONGEST) {
+    match url.char_indices().nth(MAX_SHOWN_CHARS) {
         Some((end, _)) => format!("{}… [cut]", &url[..end]).into(),
         None => url.into(),
     }
@@ -19,7 +19,7 @@ mod tests {
 
     #[test]
     fn m_e7_web_long_addresses_are_shortened() {
-        let fits = format!("http://é{}", "x".repeat(LONGEST - 8));
+        let fits = format!("http://é{}", "x".repeat(MAX_SHOWN_CHARS - 8));
         assert_eq!(brief(&fits), fits);
         let cut = brief(&format!("{fits}yz")).into_owned();
         assert_eq!(cut, format!("{fits}… [cut]"));

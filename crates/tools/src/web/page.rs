@@ -12,18 +12,18 @@ use super::cdp::protocol::{
 };
 use super::cdp::{CdpError, Event};
 use super::error::WebError;
-use super::guard::GUARD;
+use super::guard::GUARD_HEADER;
 use super::tab::Tab;
 
 /// The error of a load that was abandoned, as for a download.
 const ABORTED: &str = "net::ERR_ABORTED";
 
 /// How long the browser may take to report a download after [`ABORTED`].
-const SETTLED: Duration = Duration::from_millis(500);
+const DOWNLOAD_LIMIT: Duration = Duration::from_millis(500);
 
-/// How long it may take to stop a page that is still loading. A page with a busy script can't be
-/// stopped.
-const STOPPED: Duration = Duration::from_secs(3);
+/// How long the browser may take to stop a page that is still loading. A page with a busy script
+/// can't be stopped.
+const STOP_LIMIT: Duration = Duration::from_secs(3);
 
 /// The result of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,34 +34,35 @@ pub(super) enum LoadResult {
     Stopped,
 }
 
-/// Loads a page, and stops it if it is still loading after `within`.
+/// Loads a page, and stops it if it is still loading after `limit`.
 ///
 /// # Errors
 /// The page can't be loaded, is a download, or no part of it arrived in time.
-pub(super) async fn load(tab: &Tab, url: &str, within: Duration) -> Result<LoadResult, WebError> {
-    let mut failure = std::pin::pin!(failure(tab));
+pub(super) async fn load(tab: &Tab, url: &str, limit: Duration) -> Result<LoadResult, WebError> {
+    let mut failure = std::pin::pin!(wait_for_failure(tab));
+    // `None` at the time limit; else the browser's error, if any.
     let loaded = tokio::select! {
         biased;
-        name = tab.download() => return Err(is_download(url, &name)),
-        error = &mut failure => return Err(failed(tab, url, &error).await),
+        name = tab.wait_for_download() => return Err(download_error(url, &name)),
+        error = &mut failure => return Err(download_or_load_error(tab, url, &error).await),
         loaded = navigate(tab, url) => Some(loaded?),
-        () = tokio::time::sleep(within) => None,
+        () = tokio::time::sleep(limit) => None,
     };
     // The load event may precede events about the page's requests. Those have arrived when the
     // browser answers one more command.
     if loaded.is_some() {
-        tab.up.chrome.execute(GetVersion {}).await?;
+        tab.connection.chrome.execute(GetVersion {}).await?;
     }
     if let Some(error) = failure.now_or_never() {
-        return Err(failed(tab, url, &error).await);
+        return Err(download_or_load_error(tab, url, &error).await);
     }
     match loaded {
         Some(None) => Ok(LoadResult::Whole),
-        Some(Some(error)) => Err(not_loaded(tab, url, &error)),
-        None => match tokio::time::timeout(STOPPED, stop(tab)).await {
+        Some(Some(error)) => Err(load_error(tab, url, &error)),
+        None => match tokio::time::timeout(STOP_LIMIT, stop(tab)).await {
             Ok(address) => match address?.as_str() {
                 "about:blank" => {
-                    Err(WebError::Late { what: "the answer of the page's server", limit: within })
+                    Err(WebError::Late { task: "the answer of the page's server", limit })
                 }
                 _ => Ok(LoadResult::Stopped),
             },
@@ -90,12 +91,13 @@ async fn navigate(tab: &Tab, url: &str) -> Result<Option<String>, CdpError> {
             sender.send_modify(|_| ());
         }
     });
-    let begun = tab.page.execute(Navigate { url }).await?;
-    if begun.error_text.is_some() {
-        return Ok(begun.error_text);
+    let navigation = tab.page.execute(Navigate { url }).await?;
+    if navigation.error_text.is_some() {
+        return Ok(navigation.error_text);
     }
     // Events before this answer may belong to the previous page.
-    let is_loaded = begun.loader_id.is_some() && *receiver.borrow_and_update() == begun.loader_id;
+    let is_loaded =
+        navigation.loader_id.is_some() && *receiver.borrow_and_update() == navigation.loader_id;
     if !is_loaded {
         receiver.changed().await.map_err(|_| CdpError::Ended)?;
     }
@@ -108,22 +110,22 @@ async fn stop(tab: &Tab) -> Result<String, WebError> {
     evaluate(tab, "location.href").await
 }
 
-/// The error for a page whose load ended with `error`.
-async fn failed(tab: &Tab, url: &str, error: &str) -> WebError {
+/// The error for a page whose load ended with `error`: that of a download, or of a failed load.
+async fn download_or_load_error(tab: &Tab, url: &str, error: &str) -> WebError {
     // A download or an empty response ends a load like a failure.
-    match tokio::time::timeout(SETTLED, tab.download()).await {
-        Ok(name) if error == ABORTED => is_download(url, &name),
-        _ => not_loaded(tab, url, error),
+    match tokio::time::timeout(DOWNLOAD_LIMIT, tab.wait_for_download()).await {
+        Ok(name) if error == ABORTED => download_error(url, &name),
+        _ => load_error(tab, url, error),
     }
 }
 
 /// Waits until the page's own document fails to load, and returns the error.
-fn failure(tab: &Tab) -> impl Future<Output = String> + use<> {
+fn wait_for_failure(tab: &Tab) -> impl Future<Output = String> + use<> {
     let (sender, mut receiver) = watch::channel(None);
     let frame = tab.id.clone();
     let mut document = None;
     let listening = tab.page.listen(move |event| {
-        let error = ending(event, &frame, &mut document);
+        let error = document_error(event, &frame, &mut document);
         if error.is_some() {
             sender.send_replace(error);
         }
@@ -139,7 +141,7 @@ fn failure(tab: &Tab) -> impl Future<Output = String> + use<> {
 
 /// The error of the document of this frame, if the event reports one. `document` is the id of its
 /// request.
-fn ending(event: &Event<'_>, frame: &str, document: &mut Option<String>) -> Option<String> {
+fn document_error(event: &Event<'_>, frame: &str, document: &mut Option<String>) -> Option<String> {
     if let Some(sent) = event.read::<RequestWillBeSent>()
         && sent.r#type.as_deref() == Some("Document")
         && sent.frame_id.as_deref() == Some(frame)
@@ -160,20 +162,20 @@ fn ending(event: &Event<'_>, frame: &str, document: &mut Option<String>) -> Opti
 
 /// Whether the answer is the guard's own page.
 fn is_of_guard(response: &Response) -> bool {
-    response.headers.keys().any(|field| field.eq_ignore_ascii_case(GUARD.as_str()))
+    response.headers.keys().any(|field| field.eq_ignore_ascii_case(GUARD_HEADER.as_str()))
 }
 
 /// The error for a page that could not be loaded. The guard's reasons are more precise than the
 /// browser's.
-fn not_loaded(tab: &Tab, url: &str, error: &str) -> WebError {
+fn load_error(tab: &Tab, url: &str, error: &str) -> WebError {
     let refused = tab.ledger.refused().hosts;
-    let whys: Vec<_> =
+    let reasons: Vec<_> =
         refused.iter().map(|refusal| format!("{}: {}", refusal.host, refusal.why)).collect();
-    let why = if whys.is_empty() { error.to_owned() } else { whys.join("; ") };
+    let why = if reasons.is_empty() { error.to_owned() } else { reasons.join("; ") };
     WebError::failed(format!("{url} could not be loaded: {why}"))
 }
 
-fn is_download(url: &str, name: &str) -> WebError {
+fn download_error(url: &str, name: &str) -> WebError {
     WebError::failed(format!("{url} is a download (`{name}`), and downloads are refused"))
 }
 
@@ -191,8 +193,8 @@ pub(super) async fn evaluate<T: DeserializeOwned>(
     let context_id = tab.page.execute(world).await?.execution_context_id;
     // The browser does not send an answer that contains a lone surrogate.
     let expression = expression.into();
-    let whole = "(_, value) => value?.toWellFormed?.() ?? value";
-    let expression = format!("JSON.parse(JSON.stringify({expression}, {whole}))");
+    let well_formed = "(_, value) => value?.toWellFormed?.() ?? value";
+    let expression = format!("JSON.parse(JSON.stringify({expression}, {well_formed}))");
     let evaluated =
         tab.page.execute(Evaluate { expression, context_id, return_by_value: true }).await?;
     if let Some(thrown) = evaluated.exception_details {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use tokio::sync::{Mutex as Turn, OwnedMutexGuard};
+use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 use super::guard::Ask;
 use crate::shown;
@@ -11,19 +11,19 @@ use crate::shown;
 /// The locks for a session's asks about private hosts. Only one ask about a host is open at a time:
 /// other calls wait for its answer instead of asking again.
 #[derive(Debug, Default)]
-pub(super) struct AskLocks(Mutex<HashMap<String, Weak<Turn<()>>>>);
+pub(super) struct AskLocks(Mutex<HashMap<String, Weak<AsyncMutex<()>>>>);
 
 impl AskLocks {
     /// Waits until no other call asks about this host.
     pub(super) async fn lock_host(&self, host: &str) -> OwnedMutexGuard<()> {
-        let turn = {
-            let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            turns.retain(|_, turn| turn.strong_count() > 0);
-            let turn = turns.get(host).and_then(Weak::upgrade).unwrap_or_default();
-            turns.insert(host.to_owned(), Arc::downgrade(&turn));
-            turn
+        let lock = {
+            let mut locks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            locks.retain(|_, lock| lock.strong_count() > 0);
+            let lock = locks.get(host).and_then(Weak::upgrade).unwrap_or_default();
+            locks.insert(host.to_owned(), Arc::downgrade(&lock));
+            lock
         };
-        turn.lock_owned().await
+        lock.lock_owned().await
     }
 }
 

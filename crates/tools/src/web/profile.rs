@@ -13,8 +13,8 @@ const PREFIX: &str = "browser-";
 /// The lock file in each folder, locked by the process that made the folder.
 const LOCK: &str = "lock";
 
-/// The folder of one browser, removed when dropped. After a kill, the next `make` or `sweep` in the
-/// same place removes it.
+/// The folder of one browser, removed when dropped. If the process is killed, the next `make` or
+/// `sweep` in the same parent folder removes the folder.
 #[derive(Debug)]
 pub(super) struct Profile {
     folder: TempDir,
@@ -23,18 +23,18 @@ pub(super) struct Profile {
 }
 
 impl Profile {
-    /// Makes a folder in `place`, and removes the folders that killed processes have left there.
+    /// Makes a folder in `parent`, and removes the folders that killed processes have left there.
     ///
     /// # Errors
     /// An I/O error.
-    pub(super) fn make(place: &Path) -> io::Result<Self> {
-        DirBuilder::new().recursive(true).mode(0o700).create(place)?;
-        let _making = alone(place)?;
-        remove_left(place)?;
+    pub(super) fn make(parent: &Path) -> io::Result<Self> {
+        DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
+        let _parent_lock = lock_parent(parent)?;
+        remove_leftovers(parent)?;
         let folder = tempfile::Builder::new()
             .prefix(PREFIX)
             .permissions(Permissions::from_mode(0o700))
-            .tempdir_in(place)?;
+            .tempdir_in(parent)?;
         let lock = lock_file(&folder.path().join(LOCK))?;
         lock.lock()?;
         Ok(Self { folder, _lock: lock })
@@ -53,24 +53,24 @@ impl Drop for Profile {
     }
 }
 
-/// Removes the folders that killed processes have left in `place`, if it exists.
-pub(super) fn sweep(place: &Path) -> io::Result<()> {
-    if !place.exists() {
+/// Removes the folders that killed processes have left in `parent`, if it exists.
+pub(super) fn sweep(parent: &Path) -> io::Result<()> {
+    if !parent.exists() {
         return Ok(());
     }
-    let _making = alone(place)?;
-    remove_left(place)
+    let _parent_lock = lock_parent(parent)?;
+    remove_leftovers(parent)
 }
 
-/// Locks `place`, because a folder that is being made does not have a locked file yet.
-fn alone(place: &Path) -> io::Result<File> {
-    let lock = lock_file(&place.join(LOCK))?;
+/// Locks `parent`, because a folder that is being made does not have a locked file yet.
+fn lock_parent(parent: &Path) -> io::Result<File> {
+    let lock = lock_file(&parent.join(LOCK))?;
     lock.lock()?;
     Ok(lock)
 }
 
-fn remove_left(place: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(place)?.flatten() {
+fn remove_leftovers(parent: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(parent)?.flatten() {
         let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
         if !is_folder || !entry.file_name().to_string_lossy().starts_with(PREFIX) {
             continue;

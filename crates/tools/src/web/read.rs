@@ -15,19 +15,19 @@ use super::tab::Tab;
 /// The deepest nesting of elements that is converted to Markdown, which is the limit of a browser's
 /// own parser. Only scripts make deeper documents, and converting costs stack and time for each
 /// level.
-const DEEPEST: usize = 512;
+const MAX_LEVELS: usize = 512;
 
 /// How many levels a parser adds to a fragment: `html` and `body`.
-const IMPLIED: usize = 2;
+const IMPLIED_LEVELS: usize = 2;
 
 /// The stack size in bytes of the thread that converts HTML.
-const STACK: usize = 32 * 1024 * 1024;
+const STACK_BYTES: usize = 32 * 1024 * 1024;
 
 /// How much text is read from a page to find its main part, as a multiple of the text to return.
-const BEGINNING: usize = 2;
+const READ_FACTOR: usize = 2;
 
-/// How many characters of text are read for that at least.
-const LEAST: usize = 64 * 1024;
+/// The least number of characters of text that are read to find the main part.
+const MIN_READ_CHARS: usize = 64 * 1024;
 
 /// A script that copies the beginning of the document, up to a number of characters of text. The
 /// copy loads and runs nothing.
@@ -60,29 +60,32 @@ struct Link {
 }
 
 impl PageContent {
-    /// Reads the page of a tab, enough for `most` bytes of its text.
-    pub(super) async fn from_tab(tab: &Tab, most: usize) -> Result<Self, WebError> {
-        evaluate(tab, format!("({READ_SCRIPT})({})", LEAST.max(BEGINNING * most))).await
+    /// Reads the page of a tab, enough for `max_bytes` of its text.
+    pub(super) async fn from_tab(tab: &Tab, max_bytes: usize) -> Result<Self, WebError> {
+        evaluate(tab, format!("({READ_SCRIPT})({})", MIN_READ_CHARS.max(READ_FACTOR * max_bytes)))
+            .await
     }
 
-    /// The page's text, up to `most` bytes, followed by its links.
-    pub(super) async fn text(mut self, tab: &Tab, most: usize) -> Result<String, WebError> {
+    /// The page's text, up to `max_bytes`, followed by its links.
+    pub(super) async fn text(mut self, tab: &Tab, max_bytes: usize) -> Result<String, WebError> {
         let text = match self.text.take() {
             Some(text) => text,
             None => match markdown(std::mem::take(&mut self.html), self.url.clone()).await {
                 Some(text) => text,
-                None => evaluate(tab, shown_text(4 * most)).await?,
+                None => evaluate(tab, shown_text(4 * max_bytes)).await?,
             },
         };
         let text = text.trim();
-        let (kept, all) = (text.floor_char_boundary(most), text.len());
-        let mut output = text[..kept].to_owned();
-        if kept < all || self.cut {
-            let whole = if self.cut { "a longer page".to_owned() } else { format!("{all} bytes") };
+        let end = text.floor_char_boundary(max_bytes);
+        let total = text.len();
+        let mut output = text[..end].to_owned();
+        if end < total || self.cut {
+            let whole =
+                if self.cut { "a longer page".to_owned() } else { format!("{total} bytes") };
             // Writing to a string does not fail.
             let _ = write!(
                 output,
-                "\n\n[cut: these are the first {kept} bytes of {whole}; find_in_page searches all of it]"
+                "\n\n[cut: these are the first {end} bytes of {whole}; find_in_page searches all of it]"
             );
         }
         if !self.links.is_empty() {
@@ -98,23 +101,25 @@ impl PageContent {
     }
 }
 
-/// The expression for the text that a page shows, up to `most` characters.
-pub(super) fn shown_text(most: usize) -> String {
+/// The expression for the text that a page shows, up to `max_chars` characters.
+pub(super) fn shown_text(max_chars: usize) -> String {
     format!(
-        "((document.body || document.documentElement || {{}}).innerText || '').slice(0, {most})"
+        "((document.body || document.documentElement || {{}}).innerText || '').slice(0, {max_chars})"
     )
 }
 
 /// The main part of a page as Markdown, or `None` if it can't be found. The conversion runs on its
 /// own thread, because the call may end before it does.
 async fn markdown(html: String, url: String) -> Option<String> {
-    if levels_written(&html) > DEEPEST {
+    if levels_written(&html) > MAX_LEVELS {
         return None;
     }
     let (sender, receiver) = oneshot::channel();
     let convert = move || sender.send(to_markdown(&html, &url));
-    let thread =
-        std::thread::Builder::new().name("page text".to_owned()).stack_size(STACK).spawn(convert);
+    let thread = std::thread::Builder::new()
+        .name("page text".to_owned())
+        .stack_size(STACK_BYTES)
+        .spawn(convert);
     thread.ok()?;
     // After a panic in the thread there is no text.
     receiver.await.ok()?
@@ -123,22 +128,22 @@ async fn markdown(html: String, url: String) -> Option<String> {
 fn to_markdown(html: &str, url: &str) -> Option<String> {
     let config = Config { text_mode: TextMode::Markdown, ..Config::default() };
     let page = Document::from(html);
-    if levels(&page) > DEEPEST + IMPLIED {
+    if levels(&page) > MAX_LEVELS + IMPLIED_LEVELS {
         return None;
     }
     let mut page = Readability::with_document(page, Some(url), Some(config)).ok()?;
     // An index, a form or an application has no main part, so all of it is returned.
     if !page.is_probably_readable() {
-        return Some(whole(&page.doc));
+        return Some(whole_markdown(&page.doc));
     }
     match page.parse() {
         Ok(article) => Some(article.text_content.to_string()),
         // The failed attempt has removed parts of the document.
-        Err(_) => Some(whole(&Document::from(html))),
+        Err(_) => Some(whole_markdown(&Document::from(html))),
     }
 }
 
-fn whole(page: &Document) -> String {
+fn whole_markdown(page: &Document) -> String {
     page.md(Some(&["head"])).to_string()
 }
 
@@ -146,41 +151,42 @@ fn whole(page: &Document) -> String {
 /// outside of quotes only starts a tag. For other HTML only the parsed tree gives the depth, at the
 /// cost of parsing.
 fn levels_written(html: &str) -> usize {
-    const EMPTY: [&str; 14] = [
+    const VOID_ELEMENTS: [&str; 14] = [
         "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param",
         "source", "track", "wbr",
     ];
-    let (mut now, mut most) = (0_usize, 0_usize);
+    let mut level = 0_usize;
+    let mut deepest = 0;
     let mut rest = html;
     while let Some(at) = rest.find('<') {
         rest = &rest[at + 1..];
         match rest.as_bytes().first() {
-            Some(b'/') => now = now.saturating_sub(1),
+            Some(b'/') => level = level.saturating_sub(1),
             Some(first) if first.is_ascii_alphabetic() => {
                 let name =
                     rest.find(|letter: char| !letter.is_ascii_alphanumeric()).unwrap_or(rest.len());
-                if !EMPTY.contains(&&rest[..name]) {
-                    now += 1;
-                    most = most.max(now);
+                if !VOID_ELEMENTS.contains(&&rest[..name]) {
+                    level += 1;
+                    deepest = deepest.max(level);
                 }
                 rest = after_tag(&rest[name..]);
             }
             _ => {}
         }
     }
-    most
+    deepest
 }
 
 /// The text after the tag whose attributes begin here.
 fn after_tag(attributes: &str) -> &str {
     let mut rest = attributes;
     while let Some(at) = rest.find(['>', '"', '\'']) {
-        let quote = rest.as_bytes()[at];
+        let delimiter = rest.as_bytes()[at];
         rest = &rest[at + 1..];
-        if quote == b'>' {
+        if delimiter == b'>' {
             return rest;
         }
-        let Some(end) = rest.find(char::from(quote)) else { return "" };
+        let Some(end) = rest.find(char::from(delimiter)) else { return "" };
         rest = &rest[end + 1..];
     }
     ""
@@ -188,15 +194,15 @@ fn after_tag(attributes: &str) -> &str {
 
 /// The nesting depth of the elements. Uses a loop, because recursion could overflow the stack.
 fn levels(page: &Document) -> usize {
-    let mut most = 0;
+    let mut deepest = 0;
     let mut waiting = vec![(page.root(), 0)];
     while let Some((node, level)) = waiting.pop() {
         if node.is_element() {
-            most = most.max(level);
+            deepest = deepest.max(level);
         }
         waiting.extend(node.children_it(false).map(|child| (child, level + 1)));
     }
-    most
+    deepest
 }
 
 #[cfg(test)]
@@ -206,11 +212,11 @@ mod tests {
     #[test]
     fn nesting_levels_are_counted() {
         let both = |html: &str| (levels_written(html), levels(&Document::from(html)));
-        assert_eq!(both("text"), (0, IMPLIED));
-        assert_eq!(both("<p>a<br>b<img src='x'></p><p><b>c</b></p>"), (2, IMPLIED + 2));
+        assert_eq!(both("text"), (0, IMPLIED_LEVELS));
+        assert_eq!(both("<p>a<br>b<img src='x'></p><p><b>c</b></p>"), (2, IMPLIED_LEVELS + 2));
         assert_eq!(
             both(&format!("{}{}", "<div>".repeat(700), "</div>".repeat(700))),
-            (700, IMPLIED + 700)
+            (700, IMPLIED_LEVELS + 700)
         );
         assert_eq!(levels_written(&"<b>".repeat(100_000)), 100_000);
     }
@@ -230,7 +236,7 @@ mod tests {
             assert_eq!(levels_written(&page(hides)), HIDDEN + 2, "{hides}");
         }
         for hides in ["<xmp></a></xmp>", "<!--</a>-->"] {
-            assert!(levels_written(&page(hides)) < DEEPEST, "{hides}");
+            assert!(levels_written(&page(hides)) < MAX_LEVELS, "{hides}");
             assert_eq!(markdown(page(hides), "http://x/".to_owned()).await, None, "{hides}");
         }
     }
@@ -241,8 +247,8 @@ mod tests {
             format!("<p>begin {}deep{}</p>", "<div>".repeat(deep - 1), "</div>".repeat(deep - 1))
         };
         let text = |deep| markdown(page(deep), "http://x/".to_owned());
-        assert!(text(DEEPEST).await.is_some_and(|text| text.contains("deep")));
-        assert_eq!(text(DEEPEST + 1).await, None);
+        assert!(text(MAX_LEVELS).await.is_some_and(|text| text.contains("deep")));
+        assert_eq!(text(MAX_LEVELS + 1).await, None);
     }
 
     /// Parsing, walking and serializing HTML are recursive: on a thread with a small stack, this
@@ -251,7 +257,7 @@ mod tests {
     fn a_document_at_the_depth_limit_is_converted() {
         let text = |page: String| {
             std::thread::Builder::new()
-                .stack_size(STACK)
+                .stack_size(STACK_BYTES)
                 .spawn(move || to_markdown(&page, "http://x/"))
         };
         for element in ["div", "b", "table", "li", "blockquote"] {

@@ -21,24 +21,24 @@ pub struct RunningBrowser {
 
 /// All running browsers. Clones share one list.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Running(Arc<Mutex<Vec<RunningBrowser>>>);
+pub(super) struct RunningBrowsers(Arc<Mutex<Vec<RunningBrowser>>>);
 
-/// Adds the browsers of one session to the list.
+/// Adds the browsers of one session to the list of running browsers.
 #[derive(Debug, Clone)]
-pub(super) struct RunningList {
-    running: Running,
+pub(super) struct SessionLister {
+    running: RunningBrowsers,
     session: SessionId,
 }
 
 /// Keeps a browser listed until dropped.
 pub(super) struct Listed {
-    running: Running,
+    running: RunningBrowsers,
     pid: u32,
 }
 
-impl Running {
-    pub(super) fn list_for(&self, session: SessionId) -> RunningList {
-        RunningList { running: self.clone(), session }
+impl RunningBrowsers {
+    pub(super) fn for_session(&self, session: SessionId) -> SessionLister {
+        SessionLister { running: self.clone(), session }
     }
 
     pub(super) fn list(&self) -> Vec<RunningBrowser> {
@@ -50,9 +50,9 @@ impl Running {
     }
 }
 
-impl RunningList {
+impl SessionLister {
     /// Lists a browser with the DevTools address `ws://HOST:PORT/…`.
-    pub(super) fn enter(&self, pid: u32, address: &str, visible: bool, sandbox: bool) -> Listed {
+    pub(super) fn add(&self, pid: u32, address: &str, visible: bool, sandbox: bool) -> Listed {
         let debugging = address.split('/').nth(2).unwrap_or(address).to_owned();
         let session = self.session.clone();
         self.running.all().push(RunningBrowser { session, pid, debugging, visible, sandbox });

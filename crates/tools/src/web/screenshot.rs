@@ -15,7 +15,7 @@ use super::error::WebError;
 use super::tab::Tab;
 
 /// The largest width and height of a picture in pixels, which is the limit of graphics hardware.
-const LONGEST: f64 = 16_384.0;
+const MAX_SIDE_PIXELS: f64 = 16_384.0;
 
 /// How many pictures are kept; the oldest are removed first.
 const MAX_SCREENSHOTS: usize = 200;
@@ -32,7 +32,7 @@ pub(super) struct Picture {
 /// Takes a picture of the page as it is now, and saves it in `folder`.
 pub(super) async fn take(tab: &Tab, full_page: bool, folder: &Path) -> Result<Picture, WebError> {
     let whole = tab.page.execute(GetLayoutMetrics {}).await?.css_content_size;
-    let (width, height) = (whole.width.min(LONGEST), whole.height.min(LONGEST));
+    let (width, height) = (whole.width.min(MAX_SIDE_PIXELS), whole.height.min(MAX_SIDE_PIXELS));
     let clip = full_page.then_some(Viewport { x: 0.0, y: 0.0, width, height, scale: 1.0 });
     let taken = tab
         .page
@@ -49,16 +49,21 @@ pub(super) async fn take(tab: &Tab, full_page: bool, folder: &Path) -> Result<Pi
     let [width, height] = [16, 20].map(|at| {
         png.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_be_bytes)
     });
-    Ok(Picture { path, width, height, cut: full_page && whole.width.max(whole.height) > LONGEST })
+    Ok(Picture {
+        path,
+        width,
+        height,
+        cut: full_page && whole.width.max(whole.height) > MAX_SIDE_PIXELS,
+    })
 }
 
 fn save_png(folder: &Path, png: &[u8]) -> io::Result<PathBuf> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    let mut old: Vec<_> = fs::read_dir(folder)?.flatten().map(|entry| entry.path()).collect();
-    old.retain(|path| path.extension().is_some_and(|kind| kind == "png"));
+    let mut saved: Vec<_> = fs::read_dir(folder)?.flatten().map(|entry| entry.path()).collect();
+    saved.retain(|path| path.extension().is_some_and(|kind| kind == "png"));
     // File names begin with a timestamp.
-    old.sort();
-    for path in old.iter().take(old.len().saturating_sub(MAX_SCREENSHOTS - 1)) {
+    saved.sort();
+    for path in saved.iter().take(saved.len().saturating_sub(MAX_SCREENSHOTS - 1)) {
         match fs::remove_file(path) {
             // Another session has removed it first.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}

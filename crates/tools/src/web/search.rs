@@ -52,7 +52,7 @@ pub(super) fn address(search: &WebSearch, query: &str) -> Result<String, WebErro
 /// Reads the results from the engine's page and describes them for the model.
 pub(super) async fn results(tab: &Tab, search: &WebSearch) -> Result<String, WebError> {
     let found = match &search.html {
-        Some(mapping) => evaluate(tab, picked(mapping)).await?,
+        Some(mapping) => evaluate(tab, results_expression(mapping)).await?,
         None => {
             let text: String = evaluate(tab, "document.body.innerText").await?;
             let answer: Result<SearchResponse, _> = serde_json::from_str(&text);
@@ -69,7 +69,7 @@ pub(super) async fn results(tab: &Tab, search: &WebSearch) -> Result<String, Web
 }
 
 /// The expression that extracts the results from a page.
-fn picked(WebSearchHtml { result, link, text }: &WebSearchHtml) -> String {
+fn results_expression(WebSearchHtml { result, link, text }: &WebSearchHtml) -> String {
     let [result, link, text] =
         [Some(result), Some(link), text.as_ref()].map(|selector| serde_json::json!(selector));
     format!(

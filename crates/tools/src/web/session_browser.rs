@@ -10,7 +10,7 @@ use super::browser::{Browser, LaunchPlan, Lease, find_program};
 use super::error::WebError;
 use super::guard::{Guard, OwnPorts, Resolve, Rules, Verdict, judge_locally};
 use super::private::AskLocks;
-use super::running::Running;
+use super::running::RunningBrowsers;
 use crate::context::ToolContext;
 use crate::environment::outside;
 
@@ -20,8 +20,8 @@ pub(super) struct Shared {
     pub(super) settings: WebSettings,
     pub(super) folder: PathBuf,
     pub(super) resolver: Arc<dyn Resolve>,
-    pub(super) running: Running,
-    pub(super) own: OwnPorts,
+    pub(super) running: RunningBrowsers,
+    pub(super) own_ports: OwnPorts,
 }
 
 /// The browser of one session and its approvals. The browser ends with the session's last tool
@@ -45,13 +45,13 @@ impl SessionBrowser {
     }
 
     /// The time limit for loading a page.
-    pub(super) fn load(&self) -> Duration {
+    pub(super) fn load_limit(&self) -> Duration {
         Duration::from_secs(self.settings().load_s.into())
     }
 
     /// Judges a page as far as possible before the user approves. May block.
     pub(super) fn judge_locally(&self, url: &str) -> Option<Verdict> {
-        judge_locally(&self.rules, Arc::clone(&self.shared.resolver), &self.shared.own, url)
+        judge_locally(&self.rules, Arc::clone(&self.shared.resolver), &self.shared.own_ports, url)
     }
 
     pub(super) fn ask_locks(&self) -> &AskLocks {
@@ -69,17 +69,17 @@ impl SessionBrowser {
     /// calls use the new one, so a login by the user in it applies to them.
     pub(super) fn lease(&self, visible: bool, context: &ToolContext) -> Result<Lease, WebError> {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(browser) = current.as_ref().filter(|browser| browser.serves(visible)) {
+        if let Some(browser) = current.as_ref().filter(|browser| browser.can_serve(visible)) {
             return Ok(browser.lease());
         }
-        let browser = Browser::start(self.plan(visible, context)?)?;
+        let browser = Browser::start(self.launch_plan(visible, context)?)?;
         let lease = browser.lease();
         *current = Some(browser);
         Ok(lease)
     }
 
-    fn plan(&self, visible: bool, context: &ToolContext) -> Result<LaunchPlan, WebError> {
-        let Shared { settings, folder, resolver, running, own } = &*self.shared;
+    fn launch_plan(&self, visible: bool, context: &ToolContext) -> Result<LaunchPlan, WebError> {
+        let Shared { settings, folder, resolver, running, own_ports } = &*self.shared;
         let workspace = context.workspace();
         let mut env = outside(workspace.env(), workspace.root());
         if visible {
@@ -101,7 +101,7 @@ impl SessionBrowser {
         }
         let program =
             find_program(settings.chromium.as_deref(), workspace.env(), workspace.root())?;
-        let guard = Guard::start_among(self.rules.clone(), Arc::clone(resolver), own.clone())
+        let guard = Guard::start_among(self.rules.clone(), Arc::clone(resolver), own_ports.clone())
             .map_err(|error| WebError::failed(error.to_string()))?;
         Ok(LaunchPlan {
             program,
@@ -110,11 +110,11 @@ impl SessionBrowser {
             sandbox: settings.sandbox.unwrap_or_else(|| !rustix::process::geteuid().is_root()),
             env,
             guard,
-            folders: folder.clone(),
+            folder: folder.clone(),
             idle: Duration::from_secs(u64::from(settings.idle_minutes) * 60),
             processes: context.processes().with_same_settings(),
             keep: context.background().clone(),
-            running_list: running.list_for(self.session.clone()),
+            lister: running.for_session(self.session.clone()),
         })
     }
 }

@@ -24,7 +24,7 @@ pub(super) struct Tab {
     pub(super) page: Client,
     /// The id of the page's target, which is also the id of its main frame.
     pub(super) id: String,
-    pub(super) up: Arc<BrowserConnection>,
+    pub(super) connection: Arc<BrowserConnection>,
     /// The connections of the page that were refused or failed.
     pub(super) ledger: Arc<Ledger>,
     /// The subject of a pause on this page.
@@ -41,45 +41,51 @@ impl Tab {
     ///
     /// The work runs on the browser's own thread: if the caller stops waiting, the tab is closed
     /// and does not leak.
-    pub(super) async fn open(up: &Arc<BrowserConnection>, visible: bool) -> Result<Self, WebError> {
+    pub(super) async fn open(
+        connection: &Arc<BrowserConnection>,
+        visible: bool,
+    ) -> Result<Self, WebError> {
         let (sender, receiver) = oneshot::channel();
-        let up = Arc::clone(up);
-        up.runtime.clone().spawn(async move { sender.send(Self::make(up, visible).await) });
+        let connection = Arc::clone(connection);
+        connection
+            .runtime
+            .clone()
+            .spawn(async move { sender.send(Self::make(connection, visible).await) });
         receiver.await.map_err(|_| WebError::Ended)?
     }
 
-    async fn make(up: Arc<BrowserConnection>, visible: bool) -> Result<Self, WebError> {
+    async fn make(connection: Arc<BrowserConnection>, visible: bool) -> Result<Self, WebError> {
         // The browser may not have a window yet in which it could open a tab.
         let blank = CreateTarget { url: "about:blank", new_window: true, background: !visible };
-        let id = up.chrome.execute(blank).await?.target_id;
-        let doings = Incidents::for_tab(id.clone());
-        let page = match up.chrome.attach(&id).await {
+        let id = connection.chrome.execute(blank).await?.target_id;
+        let incidents = Incidents::for_tab(id.clone());
+        let page = match connection.chrome.attach(&id).await {
             Ok(page) => page,
             Err(error) => {
-                doings.close(&up);
+                incidents.close(&connection);
                 return Err(error.into());
             }
         };
-        let ledger = Arc::new(up.guard.ledger());
-        let (kept, subject) = Subject::new();
+        let ledger = Arc::new(connection.guard.ledger());
+        let (subject_guard, subject) = Subject::new();
         let gone = CancellationToken::new();
-        let watch = TabListener::new(
+        let listener = TabListener::new(
             id.clone(),
             page.clone(),
-            &up,
+            &connection,
             &ledger,
-            &doings,
-            (kept, gone.clone().drop_guard()),
+            &incidents,
+            (subject_guard, gone.clone().drop_guard()),
         );
         let tab = Self {
             page,
             id,
-            up,
+            connection,
             ledger,
             subject,
-            incidents: doings,
+            incidents,
             gone,
-            _watched: watch.listen(),
+            _watched: listener.listen(),
         };
         tab.page.execute(EnablePage {}).await?;
         tab.page.execute(SetLifecycleEventsEnabled { enabled: true }).await?;
@@ -89,7 +95,13 @@ impl Tab {
 
     /// The page's current address.
     pub(super) async fn url(&self) -> Result<String, WebError> {
-        Ok(self.up.chrome.execute(GetTargetInfo { target_id: &self.id }).await?.target_info.url)
+        Ok(self
+            .connection
+            .chrome
+            .execute(GetTargetInfo { target_id: &self.id })
+            .await?
+            .target_info
+            .url)
     }
 
     /// Runs `work` until the page is gone.
@@ -106,17 +118,17 @@ impl Tab {
             },
             () = self.gone.cancelled() => {}
         }
-        Err(self.why_gone())
+        Err(self.gone_error())
     }
 
     /// The error for a tab that ended while its browser still runs.
-    pub(super) fn why_gone(&self) -> WebError {
+    pub(super) fn gone_error(&self) -> WebError {
         WebError::Gone { how: if self.incidents.has_crashed() { "crashed" } else { "was closed" } }
     }
 
     /// Waits until the page starts a download, and returns the file name.
-    pub(super) async fn download(&self) -> String {
-        self.incidents.download().await
+    pub(super) async fn wait_for_download(&self) -> String {
+        self.incidents.wait_for_download().await
     }
 
     /// Starts or ends a pause, during which the user controls the page.
@@ -134,7 +146,7 @@ impl Tab {
 
     /// The DevTools address of the page, for the user's own browser.
     pub(super) fn developer_tools(&self) -> String {
-        let (port, id) = (self.up.port, &self.id);
+        let (port, id) = (self.connection.port, &self.id);
         format!(
             "http://127.0.0.1:{port}/devtools/inspector.html?ws=127.0.0.1:{port}/devtools/page/{id}"
         )
@@ -143,6 +155,6 @@ impl Tab {
 
 impl Drop for Tab {
     fn drop(&mut self) {
-        self.incidents.close(&self.up);
+        self.incidents.close(&self.connection);
     }
 }

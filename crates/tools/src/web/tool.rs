@@ -21,10 +21,10 @@ use crate::tool::{Intent, Tool, ToolOutcome};
 use crate::workspace::Workspace;
 
 /// The largest address or query in bytes.
-const LONGEST: usize = 8 * 1024;
+const MAX_INPUT_BYTES: usize = 8 * 1024;
 
 /// The largest text to search for in bytes. A search may compare it at every position of a page.
-const LONGEST_TEXT: usize = 256;
+const MAX_TEXT_BYTES: usize = 256;
 
 /// The tool `web`: searches, opens pages, finds text in them and takes screenshots, in a real
 /// Chromium or Chrome.
@@ -81,7 +81,7 @@ impl Web {
     ///
     /// # Errors
     /// The page is refused, and no approval can change that.
-    fn private(&self, url: &str) -> Result<Option<String>, ToolError> {
+    fn private_consequence(&self, url: &str) -> Result<Option<String>, ToolError> {
         match self.browser.judge_locally(url) {
             Some(Verdict::Refused { why }) => {
                 Err(ToolError::failed(format!("{url} can't be opened: {why}")))
@@ -91,24 +91,26 @@ impl Web {
         }
     }
 
-    fn request(input: &Value) -> Result<WebRequest, ToolError> {
+    fn parse_request(input: &Value) -> Result<WebRequest, ToolError> {
         let Input { action, query, url, text, full_page, pause, headless } = parse(input)?;
-        let given = |value: Option<String>, what: &str, most| match value
+        let required = |value: Option<String>, field: &str, max_bytes| match value
             .filter(|value| !value.trim().is_empty())
         {
-            Some(value) if value.len() <= most => Ok(value),
+            Some(value) if value.len() <= max_bytes => Ok(value),
             Some(value) => Err(ToolError::input(format!(
-                "`{what}` has {} bytes; the limit is {most}",
+                "`{field}` has {} bytes; the limit is {max_bytes}",
                 value.len()
             ))),
-            None => Err(ToolError::input(format!("`{what}` is missing"))),
+            None => Err(ToolError::input(format!("`{field}` is missing"))),
         };
-        let url = || address(&given(url, "url", LONGEST)?);
+        let url = || address(&required(url, "url", MAX_INPUT_BYTES)?);
         let action = match action {
-            Action::Search => WebAction::Search { query: given(query, "query", LONGEST)? },
+            Action::Search => {
+                WebAction::Search { query: required(query, "query", MAX_INPUT_BYTES)? }
+            }
             Action::OpenPage => WebAction::OpenPage { url: url()? },
             Action::FindInPage => {
-                WebAction::FindInPage { url: url()?, text: given(text, "text", LONGEST_TEXT)? }
+                WebAction::FindInPage { url: url()?, text: required(text, "text", MAX_TEXT_BYTES)? }
             }
             Action::Screenshot => {
                 WebAction::Screenshot { url: url()?, full_page: full_page.unwrap_or_default() }
@@ -124,12 +126,12 @@ impl Web {
 
 /// Parses an address and normalizes it as a browser does.
 fn address(url: &str) -> Result<String, ToolError> {
-    let wrong = |why: &str| ToolError::input(format!("`{url}` can't be opened: {why}"));
+    let error = |why: &str| ToolError::input(format!("`{url}` can't be opened: {why}"));
     let parsed = Url::parse(url.trim())
-        .map_err(|_| wrong("not a full URL such as https://example.com/page"))?;
+        .map_err(|_| error("not a full URL such as https://example.com/page"))?;
     match parsed.scheme() {
         "http" | "https" => Ok(parsed.into()),
-        _ => Err(wrong("only http and https URLs are supported")),
+        _ => Err(error("only http and https URLs are supported")),
     }
 }
 
@@ -150,7 +152,7 @@ impl Tool for Web {
     }
 
     fn intent(&self, input: &Value, _: &Workspace) -> Result<Intent, ToolError> {
-        let WebRequest { action, pause, .. } = Self::request(input)?;
+        let WebRequest { action, pause, .. } = Self::parse_request(input)?;
         let (message, url, more) = match &action {
             WebAction::Search { query } => ("Search the web?", None, Some(query)),
             WebAction::OpenPage { url } => ("Open this page?", Some(url), None),
@@ -162,12 +164,12 @@ impl Tool for Web {
             }
         };
         let lines = url.into_iter().chain(more).map(|line| shown::line(line).into_owned());
-        let stop =
+        let pause_note =
             pause.then(|| "The page is shown to you and stays open until you continue.".to_owned());
-        let private = url.map(|url| self.private(url)).transpose()?.flatten();
+        let private = url.map(|url| self.private_consequence(url)).transpose()?.flatten();
         let host = url.and_then(|url| Url::parse(url).ok()?.host_str().map(str::to_owned));
         Ok(Intent {
-            details: Some(lines.chain(stop).chain(private).collect::<Vec<_>>().join("\n")),
+            details: Some(lines.chain(pause_note).chain(private).collect::<Vec<_>>().join("\n")),
             always: Some(host.map_or_else(
                 || "web: searching".to_owned(),
                 |host| format!("web: pages of {host}"),
@@ -177,7 +179,7 @@ impl Tool for Web {
     }
 
     fn call(&mut self, input: Value, context: &ToolContext) -> Result<ToolOutcome, ToolError> {
-        let request = Self::request(&input)?;
+        let request = Self::parse_request(&input)?;
         Visit::new(&self.browser, context, &request)?.run().map(ToolOutcome::text)
     }
 }
@@ -198,7 +200,7 @@ mod tests {
         for action in actions {
             let request = WebRequest { action, pause: true, headless: false };
             let written = serde_json::to_value(&request).unwrap();
-            assert_eq!(Web::request(&written).unwrap(), request, "{written}");
+            assert_eq!(Web::parse_request(&written).unwrap(), request, "{written}");
             assert_eq!(serde_json::from_value::<WebRequest>(written).unwrap(), request);
         }
     }

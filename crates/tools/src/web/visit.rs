@@ -7,7 +7,7 @@ use std::time::Duration;
 use holdpoint_common::{PauseKind, PauseResponse, WebAction, WebRequest};
 use url::Url;
 
-use super::browser::{BrowserConnection, LAUNCH_WITHIN, Lease};
+use super::browser::{BrowserConnection, LAUNCH_LIMIT, Lease};
 use super::error::WebError;
 use super::find::find;
 use super::guard::{Ask, Verdict};
@@ -28,7 +28,7 @@ use crate::shown;
 const COMMAND_LIMIT: Duration = Duration::from_secs(10);
 
 /// The time limit for reading a page. A page with a busy script can't be read.
-const READ_WITHIN: Duration = Duration::from_secs(20);
+const READ_LIMIT: Duration = Duration::from_secs(20);
 
 /// The text that is returned for a page without text.
 const NO_TEXT: &str = "[the page shows no text: it may be empty, a picture, or a document such as a PDF; `screenshot` shows it]";
@@ -65,25 +65,29 @@ impl<'a> Visit<'a> {
         let settings = self.session.settings();
         let visible = self.request.is_visible(settings);
         let lease = self.session.lease(visible, self.context)?;
-        let up = self.waiting.wait(
+        let connection = self.waiting.wait(
             lease.ended(),
-            ("starting the browser", LAUNCH_WITHIN),
+            ("starting the browser", LAUNCH_LIMIT),
             lease.connection(),
         )?;
-        self.approve_host(&lease, &up)?;
-        let tab = ("opening a tab", COMMAND_LIMIT);
-        let tab = self.waiting.wait(lease.ended(), tab, Tab::open(&up, self.request.pause))?;
-        let within = self.session.load();
-        let loading = ("loading the page", within + COMMAND_LIMIT);
-        let arrival = self.wait(&lease, &tab, loading, load(&tab, &self.url, within))?;
+        self.approve_host(&lease, &connection)?;
+        let opening = ("opening a tab", COMMAND_LIMIT);
+        let tab = self.waiting.wait(
+            lease.ended(),
+            opening,
+            Tab::open(&connection, self.request.pause),
+        )?;
+        let load_limit = self.session.load_limit();
+        let loading = ("loading the page", load_limit + COMMAND_LIMIT);
+        let load_result = self.wait(&lease, &tab, loading, load(&tab, &self.url, load_limit))?;
         if self.request.pause {
             self.pause(&lease, &tab)?;
         }
         let output = self.wait(
             &lease,
             &tab,
-            ("reading the page", READ_WITHIN),
-            self.read_result(&tab, arrival),
+            ("reading the page", READ_LIMIT),
+            self.read_result(&tab, load_result),
         )?;
         Ok(output)
     }
@@ -100,22 +104,26 @@ impl<'a> Visit<'a> {
     }
 
     /// Gets the user's approval for a private host, if it is needed.
-    fn approve_host(&self, lease: &Lease, up: &Arc<BrowserConnection>) -> Result<(), ToolError> {
-        let Some(ask) = self.question(lease, up)? else { return Ok(()) };
-        let turn = async { Ok(self.session.ask_locks().lock_host(&ask.host).await) };
-        let _turn = self.waiting.wait(
+    fn approve_host(
+        &self,
+        lease: &Lease,
+        connection: &Arc<BrowserConnection>,
+    ) -> Result<(), ToolError> {
+        let Some(ask) = self.needed_ask(lease, connection)? else { return Ok(()) };
+        let locking = async { Ok(self.session.ask_locks().lock_host(&ask.host).await) };
+        let _lock = self.waiting.wait(
             lease.ended(),
             ("waiting for the ask of another call", NO_LIMIT),
-            turn,
+            locking,
         )?;
         // Another call may have received the approval while this one waited.
-        let Some(ask) = self.question(lease, up)? else { return Ok(()) };
+        let Some(ask) = self.needed_ask(lease, connection)? else { return Ok(()) };
         // The user has configured the search engine, so its port needs no approval; other ports of
         // its host do.
         if matches!(self.request.action, WebAction::Search { .. }) {
             let url = Url::parse(&self.url).ok();
             if let Some(port) = url.and_then(|url| url.port_or_known_default()) {
-                up.guard.allow_port(&ask, port);
+                connection.guard.allow_port(&ask, port);
             }
             return Ok(());
         }
@@ -132,17 +140,17 @@ impl<'a> Visit<'a> {
                 None => return Err(WebError::Ended.into()),
             }
         }
-        up.guard.allow(&ask);
+        connection.guard.allow(&ask);
         Ok(())
     }
 
-    /// The host that the user has to approve first, if any.
-    fn question(
+    /// The ask for the host, if the user has to approve it first.
+    fn needed_ask(
         &self,
         lease: &Lease,
-        up: &Arc<BrowserConnection>,
+        connection: &Arc<BrowserConnection>,
     ) -> Result<Option<Ask>, ToolError> {
-        let judging = async { Ok(up.guard.judge(&self.url).await) };
+        let judging = async { Ok(connection.guard.judge(&self.url).await) };
         match self.waiting.wait(lease.ended(), ("looking up the host", COMMAND_LIMIT), judging)? {
             Verdict::Allow => Ok(None),
             Verdict::Ask(ask) => Ok(Some(ask)),
@@ -154,8 +162,8 @@ impl<'a> Visit<'a> {
 
     /// Pauses on the page until the user continues.
     fn pause(&self, lease: &Lease, tab: &Tab) -> Result<(), ToolError> {
-        let at_once = ("the answer of the page", COMMAND_LIMIT);
-        let url = self.wait(lease, tab, at_once, async {
+        let limit = ("the answer of the page", COMMAND_LIMIT);
+        let url = self.wait(lease, tab, limit, async {
             tab.set_paused(true).await;
             tab.url().await
         })?;
@@ -173,30 +181,30 @@ impl<'a> Visit<'a> {
         match self.context.pause_about(&tab.subject, PauseKind::Continue, message, Some(details)) {
             Some(response) => check_response(response)?,
             None if lease.ended().is_cancelled() => return Err(WebError::Ended.into()),
-            None => return Err(tab.why_gone().into()),
+            None => return Err(tab.gone_error().into()),
         }
-        let back = self.wait(lease, tab, at_once, async {
+        self.wait(lease, tab, limit, async {
             tab.set_paused(false).await;
             Ok(())
-        });
-        Ok(back?)
+        })?;
+        Ok(())
     }
 
     /// Reads the page and returns the result of the action.
-    async fn read_result(&self, tab: &Tab, arrival: LoadResult) -> Result<String, WebError> {
+    async fn read_result(&self, tab: &Tab, load_result: LoadResult) -> Result<String, WebError> {
         let settings = self.session.settings();
-        let most = match self.request.action {
+        let max_bytes = match self.request.action {
             WebAction::OpenPage { .. } => settings.max_text_bytes as usize,
             _ => 0,
         };
-        let page = PageContent::from_tab(tab, most).await?;
+        let page = PageContent::from_tab(tab, max_bytes).await?;
         let mut output = String::new();
         if !page.title.is_empty() {
             output.push_str(&format!("# {}\n", page.title));
         }
         // Writing to a string does not fail.
         let _ = writeln!(output, "{}", location::brief(&page.url));
-        for note in self.notes(tab, arrival, page.status) {
+        for note in self.notes(tab, load_result, page.status) {
             let _ = writeln!(output, "[{note}]");
         }
         output.push('\n');
@@ -204,7 +212,7 @@ impl<'a> Visit<'a> {
             WebAction::Search { .. } => {
                 output.push_str(&search::results(tab, &settings.search).await?)
             }
-            WebAction::OpenPage { .. } => match page.text(tab, most).await? {
+            WebAction::OpenPage { .. } => match page.text(tab, max_bytes).await? {
                 text if text.is_empty() => output.push_str(NO_TEXT),
                 text => output.push_str(&text),
             },
@@ -226,18 +234,19 @@ impl<'a> Visit<'a> {
     }
 
     /// Remarks for the model: status, incidents and refused connections.
-    fn notes(&self, tab: &Tab, arrival: LoadResult, status: u16) -> Vec<String> {
+    fn notes(&self, tab: &Tab, load_result: LoadResult, status: u16) -> Vec<String> {
         let mut notes = Vec::new();
         if status >= 400 {
             notes.push(format!("the server answered with HTTP status {status}"));
         }
-        if arrival == LoadResult::Stopped {
+        if load_result == LoadResult::Stopped {
             let within = self.session.settings().load_s;
             notes.push(format!(
                 "the page was still loading after {within} s and was stopped: it may be incomplete"
             ));
         }
-        notes.extend(tab.incidents().into_iter().map(|what| format!("page action: {what}")));
+        notes
+            .extend(tab.incidents().into_iter().map(|incident| format!("page action: {incident}")));
         let refused = tab.ledger.refused();
         notes.extend(
             refused

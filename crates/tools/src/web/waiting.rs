@@ -28,7 +28,7 @@ impl<'a> Waiting<'a> {
     pub(super) fn wait<T>(
         &self,
         ended: &CancellationToken,
-        (what, limit): (&'static str, Duration),
+        (task, limit): (&'static str, Duration),
         work: impl Future<Output = Result<T, WebError>>,
     ) -> Result<T, WebError> {
         self.runtime.block_on(async {
@@ -42,7 +42,7 @@ impl<'a> Waiting<'a> {
                     done => done,
                 },
                 () = ended.cancelled() => Err(WebError::Ended),
-                () = tokio::time::sleep(limit) => Err(WebError::Late { what, limit }),
+                () = tokio::time::sleep(limit) => Err(WebError::Late { task, limit }),
             }
         })
     }

@@ -22,28 +22,28 @@ use super::operation::{DescribeInput, Operation};
 use crate::daemon::error::ApiError;
 use crate::daemon::host::Host;
 
-/// The bytes for everything except a prompt, mostly an environment.
-const ROOM: usize = 4 * 1024 * 1024;
+/// The maximum number of bytes of everything except a prompt, mostly an environment.
+const MAX_OTHER_BYTES: usize = 4 * 1024 * 1024;
 
 /// The maximum number of JSON bytes for one byte of a prompt (`\u001b`).
-const ESCAPED: usize = 6;
+const MAX_JSON_BYTES_PER_BYTE: usize = 6;
 
 /// The timeout for receiving a body.
 pub(super) const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The maximum size of a body that is read before its request is handled, in bytes.
-const SMALL: usize = 64 * 1024;
+const MAX_READ_AHEAD_BYTES: usize = 64 * 1024;
 
 /// The body of a request. A missing body and `null` are read as `{}`.
 pub(super) struct Body<T>(pub(super) T);
 
 /// The maximum size of a body in bytes.
-pub(super) fn most(limits: &Limits) -> usize {
-    limits.max_prompt_bytes.saturating_mul(ESCAPED).saturating_add(ROOM)
+pub(super) fn max_body_bytes(limits: &Limits) -> usize {
+    limits.max_prompt_bytes.saturating_mul(MAX_JSON_BYTES_PER_BYTE).saturating_add(MAX_OTHER_BYTES)
 }
 
 /// The announced length of the request's body.
-fn announced(request: &HttpRequest) -> Option<u64> {
+fn announced_length(request: &HttpRequest) -> Option<u64> {
     request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok())
 }
 
@@ -53,30 +53,32 @@ pub(in crate::daemon) async fn read_ahead<B: MessageBody>(
     mut request: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<B>, Error> {
-    if announced(request.request()).is_some_and(|length| (1..=SMALL as u64).contains(&length)) {
+    if announced_length(request.request())
+        .is_some_and(|length| (1..=MAX_READ_AHEAD_BYTES as u64).contains(&length))
+    {
         let mut payload = request.take_payload();
-        let body = read_bytes(request.request(), &mut payload, SMALL).await?;
+        let body = read_bytes(request.request(), &mut payload, MAX_READ_AHEAD_BYTES).await?;
         request.set_payload(Payload::Stream { payload: Box::pin(once(ready(Ok(body)))) });
     }
     next.call(request).await
 }
 
-/// Reads a body of at most this many bytes.
+/// Reads a body of at most `max_bytes` bytes.
 pub(super) async fn read_bytes(
     request: &HttpRequest,
     payload: &mut Payload,
-    most: usize,
+    max_bytes: usize,
 ) -> Result<Bytes, ApiError> {
-    if announced(request).is_some_and(|length| length > most as u64) {
-        return Err(ApiError::from(RequestError::TooLarge { limit: most }));
+    if announced_length(request).is_some_and(|length| length > max_bytes as u64) {
+        return Err(ApiError::from(RequestError::TooLarge { limit: max_bytes }));
     }
     let reading = async {
         let mut whole = BytesMut::new();
         while let Some(piece) = payload.next().await {
             let piece = piece
                 .map_err(|error| ApiError::malformed(format!("the body is incomplete: {error}")))?;
-            if whole.len() + piece.len() > most {
-                return Err(ApiError::from(RequestError::TooLarge { limit: most }));
+            if whole.len() + piece.len() > max_bytes {
+                return Err(ApiError::from(RequestError::TooLarge { limit: max_bytes }));
             }
             whole.extend_from_slice(&piece);
         }
@@ -87,7 +89,7 @@ pub(super) async fn read_bytes(
         .unwrap_or_else(|_| Err(ApiError::from(RequestError::TooSlow)))
 }
 
-fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
+fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
     let text = std::str::from_utf8(body).map_err(|error| {
         ApiError::malformed(format!("the body is not UTF-8 at byte {}", error.valid_up_to()))
     })?;
@@ -113,8 +115,10 @@ impl<T: DeserializeOwned + 'static> FromRequest for Body<T> {
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
         let (request, mut payload) = (request.clone(), payload.take());
         Box::pin(async move {
-            let most = request.app_data::<Data<Host>>().map_or(ROOM, |host| most(&host.limits));
-            read(&read_bytes(&request, &mut payload, most).await?).map(Self)
+            let max_bytes = request
+                .app_data::<Data<Host>>()
+                .map_or(MAX_OTHER_BYTES, |host| max_body_bytes(&host.limits));
+            parse(&read_bytes(&request, &mut payload, max_bytes).await?).map(Self)
         })
     }
 }

@@ -16,13 +16,13 @@ use holdpoint_session::{SessionError, SessionHandle, Sessions};
 use percent_encoding::percent_decode;
 
 use super::operation::{DescribeInput, Operation};
-use crate::daemon::connection::{Connection, MOST_STREAMS, StreamPlace};
+use crate::daemon::connection::{Connection, MAX_STREAMS, StreamPlace};
 use crate::daemon::error::ApiError;
 use crate::daemon::host::Host;
 use crate::daemon::peer::Peer;
 
 /// The maximum length of a client's name in characters.
-const NAME: usize = 64;
+const MAX_NAME_CHARS: usize = 64;
 
 /// The name of a client that sends none.
 const NAMELESS: &str = "http";
@@ -55,12 +55,12 @@ impl Caller {
     ///
     /// # Errors
     /// Returns an [`ApiError`] if all places are taken.
-    pub(super) fn stream(&self) -> Result<StreamPlace, ApiError> {
+    pub(super) fn take_stream_place(&self) -> Result<StreamPlace, ApiError> {
         // If the connection is gone, nobody reads this error.
         self.connection
             .upgrade()
-            .and_then(|connection| connection.stream())
-            .ok_or_else(|| ApiError::from(RequestError::TooManyStreams { limit: MOST_STREAMS }))
+            .and_then(|connection| connection.take_stream_place())
+            .ok_or_else(|| ApiError::from(RequestError::TooManyStreams { limit: MAX_STREAMS }))
     }
 
     fn identify(request: &HttpRequest) -> Option<Self> {
@@ -70,7 +70,7 @@ impl Caller {
         if let Some(desktop) =
             request.headers().get(DESKTOP_HEADER).and_then(|value| value.to_str().ok())
         {
-            host.desktops.note(peer.pid, desktop);
+            host.desktops.record(peer.pid, desktop);
         }
         let who = Who { name: name(request), pid: peer.pid };
         Some(Self { who, peer, host, connection: Arc::downgrade(connection) })
@@ -85,14 +85,14 @@ fn name(request: &HttpRequest) -> String {
             .trim()
             .chars()
             .filter(|character| !character.is_control())
-            .take(NAME)
+            .take(MAX_NAME_CHARS)
             .collect::<String>();
         Some(shown).filter(|name| !name.is_empty())
     };
-    let own = request.headers().get(CLIENT_HEADER).and_then(text);
+    let stated = request.headers().get(CLIENT_HEADER).and_then(text);
     let agent = || request.headers().get(USER_AGENT).and_then(text);
     let program = || agent().and_then(|agent| agent.split_whitespace().next().map(str::to_owned));
-    own.or_else(program).unwrap_or_else(|| NAMELESS.to_owned())
+    stated.or_else(program).unwrap_or_else(|| NAMELESS.to_owned())
 }
 
 fn check_version(request: &HttpRequest) -> Result<(), ApiError> {

@@ -20,7 +20,7 @@ use crate::daemon::error::ApiError;
 
 /// The header in which a returning client sends the last number it has, as browsers do on their
 /// own.
-const LAST_EVENT: &str = "last-event-id";
+const LAST_EVENT_HEADER: &str = "last-event-id";
 
 /// The maximum number of events handled at once.
 const BATCH: usize = 256;
@@ -41,8 +41,8 @@ pub(super) async fn attach(
     AttachParams(query): AttachParams,
 ) -> Result<Events, ApiError> {
     let from = AttachFrom { limit: query.limit, ..AttachFrom::after(query.after.unwrap_or(0)) };
-    let place = caller.stream()?;
-    let attached = begin(&caller, &id, from).await;
+    let place = caller.take_stream_place()?;
+    let attached = open_attachment(&caller, &id, from).await;
     let Caller { peer, who, .. } = &caller;
     match &attached {
         Ok(_) => {
@@ -68,7 +68,7 @@ pub(super) async fn attach(
     Ok(Events(stream))
 }
 
-async fn begin(
+async fn open_attachment(
     caller: &Caller,
     id: &SessionId,
     from: AttachFrom,
@@ -84,8 +84,8 @@ async fn send_events(
     mut attachment: Attachment,
     snapshots: bool,
 ) -> Result<ClientEnd, Gone> {
-    let mut shown = Arc::clone(attachment.snapshot());
-    writer.put(Some("snapshot"), None, &shown).await?;
+    let mut sent = Arc::clone(attachment.snapshot());
+    writer.put(Some("snapshot"), None, &sent).await?;
     writer.flush().await?;
     let mut batch: Vec<Arc<Event>> = Vec::new();
     while writer.wait(attachment.next_past(&mut batch, BATCH)).await? > 0 {
@@ -96,11 +96,11 @@ async fn send_events(
     while writer.wait(attachment.next_batch(&mut batch, BATCH)).await? > 0 {
         if snapshots {
             // The published snapshot already includes the changes by these events.
-            let now = session.snapshot();
+            let snapshot = session.snapshot();
             // A change of the save state or of the clients has no number of its own.
-            if now.seq >= shown.seq && !now.differs_in_number_only(&shown) {
-                writer.put(Some("snapshot"), None, &now).await?;
-                shown = now;
+            if snapshot.seq >= sent.seq && !snapshot.differs_in_number_only(&sent) {
+                writer.put(Some("snapshot"), None, &snapshot).await?;
+                sent = snapshot;
             }
         }
         put_events(writer, &mut batch).await?;
@@ -122,13 +122,13 @@ async fn put_events(writer: &mut Writer, batch: &mut Vec<Arc<Event>>) -> Result<
 
 /// `GET events`: watches all sessions.
 pub(super) async fn watch(caller: Caller) -> Result<News, ApiError> {
-    let place = caller.stream()?;
+    let place = caller.take_stream_place()?;
     let watch = caller.sessions().watch().await?;
     tracing::info!(peer = %caller.peer, client = caller.who.name, "watch");
     let (mut writer, stream) = Stream::new(caller.connection, place);
     let mut stopping = caller.host.stopping.subscribe();
     rt::spawn(async move {
-        // A client that is gone needs no end event, and for others the end of the stream is one.
+        // No end event is sent: a client that is still there sees the end of the stream.
         let _ = tokio::select! {
             sent = send_news(&mut writer, watch) => sent,
             () = stopping.over() => Ok(()),
@@ -153,13 +153,13 @@ impl FromRequest for AttachParams {
     type Future = Ready<Result<Self, ApiError>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        ready(attaching(request).map(Self))
+        ready(attach_params(request).map(Self))
     }
 }
 
-fn attaching(request: &HttpRequest) -> Result<EventsQuery, ApiError> {
-    let mut query = query(request.query_string())?;
-    if let Some(last) = request.headers().get(LAST_EVENT) {
+fn attach_params(request: &HttpRequest) -> Result<EventsQuery, ApiError> {
+    let mut query = parse_query(request.query_string())?;
+    if let Some(last) = request.headers().get(LAST_EVENT_HEADER) {
         let number = last.to_str().ok().and_then(|last| last.trim().parse().ok());
         query.after =
             Some(number.ok_or_else(|| ApiError::malformed("Last-Event-ID is not a number"))?);
@@ -168,7 +168,7 @@ fn attaching(request: &HttpRequest) -> Result<EventsQuery, ApiError> {
 }
 
 /// Parses a query. An error names the wrong part.
-fn query(text: &str) -> Result<EventsQuery, ApiError> {
+fn parse_query(text: &str) -> Result<EventsQuery, ApiError> {
     let read = |text: &str| Query::<EventsQuery>::from_query(text).map(Query::into_inner);
     read(text).map_err(|error| {
         let part = text.split('&').find(|part| read(part).is_err()).unwrap_or(text);
@@ -187,7 +187,7 @@ impl DescribeInput for AttachParams {
     fn describe(operation: &mut Operation<'_>) {
         operation.query::<EventsQuery>();
         operation.header::<u64>(
-            LAST_EVENT,
+            LAST_EVENT_HEADER,
             "Send only events after this number. Takes precedence over `after`.",
         );
     }
@@ -211,17 +211,18 @@ impl Responder for News {
 
 impl DescribeOutput for Events {
     fn describe(operation: &mut Operation<'_>) {
-        let what = "A stream of events. The schema describes each event as an object with the SSE fields `event` and \
-                    `data`; `id` is the number of a session's event. A line that begins with a colon, sent every 15 s, \
-                    only shows that the stream is alive.";
-        operation.answer::<StreamFrame>("200", "text/event-stream", what);
+        let description = "A stream of events. The schema describes each event as an object with \
+            the SSE fields `event` and `data`; `id` is the number of a session's event. A line that \
+            begins with a colon, sent every 15 s, only shows that the stream is alive.";
+        operation.response::<StreamFrame>("200", "text/event-stream", description);
     }
 }
 
 impl DescribeOutput for News {
     fn describe(operation: &mut Operation<'_>) {
-        let what = "A stream: first every session in its current state, then each session that changes. The schema \
-                    describes each event as an object with the SSE fields `event` and `data`.";
-        operation.answer::<SessionNews>("200", "text/event-stream", what);
+        let description = "A stream: first every session in its current state, then each session \
+            that changes. The schema describes each event as an object with the SSE fields `event` \
+            and `data`.";
+        operation.response::<SessionNews>("200", "text/event-stream", description);
     }
 }

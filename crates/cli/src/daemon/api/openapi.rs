@@ -11,17 +11,17 @@ use serde_json::{Map, Value, json};
 use super::operation::Operation;
 use super::route::Resource;
 
-/// The place of all schemas in the document.
+/// The path of all schemas in the document.
 const SCHEMAS: &str = "/components/schemas";
 
-/// The place of the schemas of requests until both sets are merged.
+/// The path of the schemas of requests until both sets are merged.
 const REQUESTS: &str = "/components/requests";
 
 /// The schemas of both directions. They differ: a field with a default is optional in a request,
 /// but always present in a response.
 pub(super) struct Schemas {
     pub(super) requests: SchemaGenerator,
-    pub(super) answers: SchemaGenerator,
+    pub(super) responses: SchemaGenerator,
 }
 
 impl Schemas {
@@ -33,21 +33,21 @@ impl Schemas {
             })
         };
         let requests = settings(REQUESTS).into_generator();
-        Self { requests, answers: settings(SCHEMAS).for_serialize().into_generator() }
+        Self { requests, responses: settings(SCHEMAS).for_serialize().into_generator() }
     }
 
     /// Merges the schemas. A type with a different schema in requests has a second one, `…Input`,
     /// and the references in `paths` are redirected to it.
     fn merge(mut self, paths: &mut Value) -> Map<String, Value> {
         let requests = self.requests.take_definitions(true);
-        let mut schemas = self.answers.take_definitions(true);
+        let mut schemas = self.responses.take_definitions(true);
         let mut inputs = BTreeSet::new();
         loop {
             let differs = |(name, request): &(&String, &Value)| {
                 !inputs.contains(*name)
                     && schemas
                         .get(*name)
-                        .is_some_and(|answer| redirected(request, &inputs) != *answer)
+                        .is_some_and(|response| redirected(request, &inputs) != *response)
             };
             let more: Vec<_> =
                 requests.iter().filter(differs).map(|(name, _)| name.clone()).collect();
@@ -70,7 +70,7 @@ fn renamed(name: &str, inputs: &BTreeSet<String>) -> String {
     format!("{name}{suffix}")
 }
 
-/// Redirects the references to types of requests to their final place.
+/// Redirects references to request schemas to their final path.
 fn redirected(value: &Value, inputs: &BTreeSet<String>) -> Value {
     match value {
         Value::Object(object) => {
@@ -99,7 +99,7 @@ pub(super) fn document(resources: &[Resource]) -> Value {
     for resource in resources {
         let mut methods = Map::new();
         for route in resource.routes() {
-            let described = Operation::describe_with(route.describe, route.what, &mut schemas);
+            let described = Operation::describe_with(route.describe, route.summary, &mut schemas);
             methods.insert(route.method.as_str().to_ascii_lowercase(), described);
         }
         paths.insert(resource.path().to_owned(), Value::Object(methods));

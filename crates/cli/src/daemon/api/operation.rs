@@ -25,39 +25,39 @@ pub(super) struct Operation<'a> {
     schemas: &'a mut Schemas,
     parameters: Vec<Value>,
     body: Option<Value>,
-    answers: Map<String, Value>,
+    responses: Map<String, Value>,
 }
 
 impl<'a> Operation<'a> {
     /// Describes a method, adding the schemas of its types to `schemas`.
     pub(super) fn describe_with(
         describe: fn(&mut Operation<'_>),
-        what: &str,
+        summary: &str,
         schemas: &'a mut Schemas,
     ) -> Value {
         let mut operation =
-            Operation { schemas, parameters: Vec::new(), body: None, answers: Map::new() };
+            Operation { schemas, parameters: Vec::new(), body: None, responses: Map::new() };
         describe(&mut operation);
-        let Operation { parameters, body, answers, .. } = operation;
-        let mut described = json!({ "summary": what });
+        let Operation { parameters, body, responses, .. } = operation;
+        let mut described = json!({ "summary": summary });
         if !parameters.is_empty() {
             described["parameters"] = Value::Array(parameters);
         }
         if let Some(body) = body {
             described["requestBody"] = body;
         }
-        described["responses"] = Value::Object(answers);
+        described["responses"] = Value::Object(responses);
         described
     }
 
     /// Adds a parameter in the path.
-    pub(super) fn part<T: JsonSchema>(&mut self, name: &str, what: &str) {
-        self.parameter::<T>(name, "path", true, what);
+    pub(super) fn path<T: JsonSchema>(&mut self, name: &str, description: &str) {
+        self.parameter::<T>(name, "path", true, description);
     }
 
     /// Adds an optional header.
-    pub(super) fn header<T: JsonSchema>(&mut self, name: &str, what: &str) {
-        self.parameter::<T>(name, "header", false, what);
+    pub(super) fn header<T: JsonSchema>(&mut self, name: &str, description: &str) {
+        self.parameter::<T>(name, "header", false, description);
     }
 
     /// Adds each field of a type as an optional parameter of the query.
@@ -67,17 +67,32 @@ impl<'a> Operation<'a> {
             schema.get("properties").and_then(Value::as_object).into_iter().flatten()
         {
             let mut schema = schema.clone();
-            let what = schema.as_object_mut().and_then(|schema| schema.remove("description"));
-            let parameter =
-                json!({ "name": name, "in": "query", "description": what, "schema": schema });
-            self.parameters.push(parameter);
+            let description =
+                schema.as_object_mut().and_then(|schema| schema.remove("description"));
+            self.parameters.push(json!({
+                "name": name,
+                "in": "query",
+                "description": description,
+                "schema": schema,
+            }));
         }
     }
 
-    fn parameter<T: JsonSchema>(&mut self, name: &str, place: &str, required: bool, what: &str) {
+    fn parameter<T: JsonSchema>(
+        &mut self,
+        name: &str,
+        location: &str,
+        required: bool,
+        description: &str,
+    ) {
         let schema = self.schemas.requests.subschema_for::<T>();
-        let parameter = json!({ "name": name, "in": place, "required": required, "description": what, "schema": schema });
-        self.parameters.push(parameter);
+        self.parameters.push(json!({
+            "name": name,
+            "in": location,
+            "required": required,
+            "description": description,
+            "schema": schema,
+        }));
     }
 
     /// Sets the type of the request's body.
@@ -92,22 +107,23 @@ impl<'a> Operation<'a> {
     }
 
     /// Adds a response with a body.
-    pub(super) fn answer<T: JsonSchema>(&mut self, status: &str, media: &str, what: &str) {
-        let schema = self.schemas.answers.subschema_for::<T>();
-        let answer = json!({ "description": what, "content": { media: { "schema": schema } } });
-        self.answers.insert(status.to_owned(), answer);
+    pub(super) fn response<T: JsonSchema>(&mut self, status: &str, media: &str, description: &str) {
+        let schema = self.schemas.responses.subschema_for::<T>();
+        let response =
+            json!({ "description": description, "content": { media: { "schema": schema } } });
+        self.responses.insert(status.to_owned(), response);
     }
 
     /// Adds a response without a body.
-    pub(super) fn nothing(&mut self, status: &str, what: &str) {
-        self.answers.insert(status.to_owned(), json!({ "description": what }));
+    pub(super) fn empty_response(&mut self, status: &str, description: &str) {
+        self.responses.insert(status.to_owned(), json!({ "description": description }));
     }
 }
 
 impl<T: DescribeOutput> DescribeOutput for Result<T, ApiError> {
     fn describe(operation: &mut Operation<'_>) {
         T::describe(operation);
-        operation.answer::<ErrorBody>("default", "application/json", "The error.");
+        operation.response::<ErrorBody>("default", "application/json", "The error.");
     }
 }
 

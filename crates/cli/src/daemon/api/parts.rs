@@ -19,15 +19,16 @@ pub(super) struct SessionRef(pub(super) String);
 pub(super) struct Id(pub(super) SessionId);
 
 /// An ask named by its id.
-pub(super) struct AskPart(pub(super) AskId);
+pub(super) struct AskParam(pub(super) AskId);
 
 /// A turn of a session, both named by their ids.
 pub(super) struct Turn(pub(super) SessionId, pub(super) TurnId);
 
 /// The only parameter of the path, as text.
-fn part(request: &HttpRequest) -> Result<String, ApiError> {
-    let part = Path::<String>::from_request(request, &mut Payload::None).into_inner();
-    part.map(Path::into_inner)
+fn parameter(request: &HttpRequest) -> Result<String, ApiError> {
+    let parameter = Path::<String>::from_request(request, &mut Payload::None).into_inner();
+    parameter
+        .map(Path::into_inner)
         .map_err(|error| ApiError::malformed(format!("the path can't be read: {error}")))
 }
 
@@ -36,7 +37,7 @@ fn id<T: FromStr>(
     request: &HttpRequest,
     unknown: impl Fn(String) -> ApiError,
 ) -> Result<T, ApiError> {
-    let text = part(request)?;
+    let text = parameter(request)?;
     text.parse().map_err(|_| unknown(text))
 }
 
@@ -45,7 +46,7 @@ impl FromRequest for SessionRef {
     type Future = Ready<Result<Self, ApiError>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        ready(part(request).map(Self))
+        ready(parameter(request).map(Self))
     }
 }
 
@@ -54,18 +55,18 @@ impl FromRequest for Id {
     type Future = Ready<Result<Self, ApiError>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        ready(id(request, |what| SessionError::UnknownSession { given: what }.into()).map(Self))
+        ready(id(request, |given| SessionError::UnknownSession { given }.into()).map(Self))
     }
 }
 
-impl FromRequest for AskPart {
+impl FromRequest for AskParam {
     type Error = ApiError;
     type Future = Ready<Result<Self, ApiError>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
         ready(
-            id(request, |what| {
-                ApiError::malformed(format!("`{what}` is not an ask id (session.number)"))
+            id(request, |given| {
+                ApiError::malformed(format!("`{given}` is not an ask id (session.number)"))
             })
             .map(Self),
         )
@@ -77,12 +78,12 @@ impl FromRequest for Turn {
     type Future = Ready<Result<Self, ApiError>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        let parts = Path::<(String, u64)>::from_request(request, &mut Payload::None).into_inner();
+        let params = Path::<(String, u64)>::from_request(request, &mut Payload::None).into_inner();
         let turn =
-            parts.map_err(|error| ApiError::malformed(format!("the path can't be read: {error}")));
-        ready(turn.and_then(|parts| {
-            let (what, turn) = parts.into_inner();
-            let id = what.parse().map_err(|_| SessionError::UnknownSession { given: what })?;
+            params.map_err(|error| ApiError::malformed(format!("the path can't be read: {error}")));
+        ready(turn.and_then(|params| {
+            let (given, turn) = params.into_inner();
+            let id = given.parse().map_err(|_| SessionError::UnknownSession { given })?;
             Ok(Self(id, TurnId(turn)))
         }))
     }
@@ -90,7 +91,7 @@ impl FromRequest for Turn {
 
 impl DescribeInput for SessionRef {
     fn describe(operation: &mut Operation<'_>) {
-        operation.part::<String>(
+        operation.path::<String>(
             "session",
             "The session: its id, a unique prefix of it (4 characters or more), or its name.",
         );
@@ -99,19 +100,19 @@ impl DescribeInput for SessionRef {
 
 impl DescribeInput for Id {
     fn describe(operation: &mut Operation<'_>) {
-        operation.part::<SessionId>("id", "The id of the session.");
+        operation.path::<SessionId>("id", "The id of the session.");
     }
 }
 
 impl DescribeInput for Turn {
     fn describe(operation: &mut Operation<'_>) {
         Id::describe(operation);
-        operation.part::<TurnId>("turn", "The id of the turn.");
+        operation.path::<TurnId>("turn", "The id of the turn.");
     }
 }
 
-impl DescribeInput for AskPart {
+impl DescribeInput for AskParam {
     fn describe(operation: &mut Operation<'_>) {
-        operation.part::<AskId>("ask", "The id of the ask.");
+        operation.path::<AskId>("ask", "The id of the ask.");
     }
 }

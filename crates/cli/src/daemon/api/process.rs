@@ -13,8 +13,8 @@ use super::reply::{Done, Reply};
 use crate::daemon::error::ApiError;
 use crate::daemon::status;
 
-/// How long the response to `stop` has to be sent.
-const LAST_WORD: Duration = Duration::from_millis(20);
+/// How long the daemon waits before it stops, so that the response to `stop` is sent.
+const STOP_DELAY: Duration = Duration::from_millis(20);
 
 /// `GET status`
 pub(super) async fn status(AnyCaller(caller): AnyCaller) -> Result<Reply<DaemonStatus>, ApiError> {
@@ -30,7 +30,7 @@ pub(super) async fn openapi() -> Result<Reply<Value>, ApiError> {
 pub(super) async fn stop(AnyCaller(caller): AnyCaller) -> Result<Done, ApiError> {
     tracing::info!(peer = %caller.peer, client = caller.who.name, "asked to stop");
     rt::spawn(async {
-        tokio::time::sleep(LAST_WORD).await;
+        tokio::time::sleep(STOP_DELAY).await;
         if let Err(error) = kill_process(getpid(), Signal::TERM) {
             tracing::error!(%error, "the signal to stop can't be sent");
         }

@@ -27,7 +27,7 @@ impl<T: Serialize> Responder for Reply<T> {
 
 impl<T: JsonSchema> DescribeOutput for Reply<T> {
     fn describe(operation: &mut Operation<'_>) {
-        operation.answer::<T>("200", "application/json", "Success.");
+        operation.response::<T>("200", "application/json", "Success.");
     }
 }
 
@@ -55,6 +55,6 @@ impl Responder for Done {
 
 impl DescribeOutput for Done {
     fn describe(operation: &mut Operation<'_>) {
-        operation.nothing("204", "Success.");
+        operation.empty_response("204", "Success.");
     }
 }

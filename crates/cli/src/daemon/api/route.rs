@@ -21,7 +21,7 @@ pub(super) struct Resource {
 pub(super) struct Route {
     pub(super) method: Method,
     /// The summary of the method, one sentence.
-    pub(super) what: &'static str,
+    pub(super) summary: &'static str,
     pub(super) describe: fn(&mut Operation<'_>),
     route: actix_web::Route,
 }
@@ -33,44 +33,46 @@ impl Resource {
     }
 
     /// The path of a verb, with its handler.
-    pub(super) fn verb<V: SessionVerb + DeserializeOwned + JsonSchema>(what: &'static str) -> Self
+    pub(super) fn verb<V: SessionVerb + DeserializeOwned + JsonSchema>(
+        summary: &'static str,
+    ) -> Self
     where
         V::Reply: JsonSchema,
     {
-        Self::at(V::PATH).post(what, verbs::act::<V>)
+        Self::at(V::PATH).post(summary, verbs::act::<V>)
     }
 
     /// Adds a handler for GET.
-    pub(super) fn get<F, Args>(self, what: &'static str, handler: F) -> Self
+    pub(super) fn get<F, Args>(self, summary: &'static str, handler: F) -> Self
     where
         F: Handler<Args>,
         Args: FromRequest + DescribeInput + 'static,
         F::Output: Responder + DescribeOutput + 'static,
     {
-        self.on(Method::GET, what, handler)
+        self.add(Method::GET, summary, handler)
     }
 
     /// Adds a handler for POST.
-    pub(super) fn post<F, Args>(self, what: &'static str, handler: F) -> Self
+    pub(super) fn post<F, Args>(self, summary: &'static str, handler: F) -> Self
     where
         F: Handler<Args>,
         Args: FromRequest + DescribeInput + 'static,
         F::Output: Responder + DescribeOutput + 'static,
     {
-        self.on(Method::POST, what, handler)
+        self.add(Method::POST, summary, handler)
     }
 
     /// Adds a handler for DELETE.
-    pub(super) fn delete<F, Args>(self, what: &'static str, handler: F) -> Self
+    pub(super) fn delete<F, Args>(self, summary: &'static str, handler: F) -> Self
     where
         F: Handler<Args>,
         Args: FromRequest + DescribeInput + 'static,
         F::Output: Responder + DescribeOutput + 'static,
     {
-        self.on(Method::DELETE, what, handler)
+        self.add(Method::DELETE, summary, handler)
     }
 
-    fn on<F, Args>(mut self, method: Method, what: &'static str, handler: F) -> Self
+    fn add<F, Args>(mut self, method: Method, summary: &'static str, handler: F) -> Self
     where
         F: Handler<Args>,
         Args: FromRequest + DescribeInput + 'static,
@@ -81,7 +83,7 @@ impl Resource {
             F::Output::describe(operation);
         };
         let route = web::method(method.clone()).to(handler);
-        self.routes.push(Route { method, what, describe, route });
+        self.routes.push(Route { method, summary, describe, route });
         self
     }
 
@@ -95,13 +97,13 @@ impl Resource {
 
     /// Converts the resource for the server.
     pub(super) fn into_service(self) -> actix_web::Resource {
-        let other = web::to(|request: HttpRequest| async move {
+        let unknown_method = web::to(|request: HttpRequest| async move {
             Err::<HttpResponse, _>(ApiError::from(RequestError::UnknownMethod {
                 path: request.path().to_owned(),
                 method: request.method().to_string(),
             }))
         });
-        let resource = web::resource(self.path).default_service(other);
+        let resource = web::resource(self.path).default_service(unknown_method);
         self.routes.into_iter().fold(resource, |resource, route| resource.route(route.route))
     }
 }

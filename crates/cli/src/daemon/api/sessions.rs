@@ -38,23 +38,26 @@ pub(super) async fn open(
 /// `POST sessions/{session}/open`
 pub(super) async fn reopen(
     caller: Caller,
-    SessionRef(what): SessionRef,
+    SessionRef(session): SessionRef,
     Body(supplies): Body<Supplies>,
 ) -> Result<Reply<Arc<Snapshot>>, ApiError> {
-    Ok(Reply(caller.sessions().with_supplies(supplies).get(&what).await?.snapshot()))
+    Ok(Reply(caller.sessions().with_supplies(supplies).get(&session).await?.snapshot()))
 }
 
 /// `GET sessions/{session}`
 pub(super) async fn look(
     caller: Caller,
-    SessionRef(what): SessionRef,
+    SessionRef(session): SessionRef,
 ) -> Result<Reply<Arc<Snapshot>>, ApiError> {
-    Ok(Reply(caller.sessions().look(&what).await?))
+    Ok(Reply(caller.sessions().look(&session).await?))
 }
 
 /// `DELETE sessions/{session}`
-pub(super) async fn delete(caller: Caller, SessionRef(what): SessionRef) -> Result<Done, ApiError> {
-    caller.sessions().delete(&what).await?;
+pub(super) async fn delete(
+    caller: Caller,
+    SessionRef(session): SessionRef,
+) -> Result<Done, ApiError> {
+    caller.sessions().delete(&session).await?;
     Ok(Done)
 }
 

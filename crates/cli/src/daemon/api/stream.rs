@@ -21,17 +21,17 @@ use crate::daemon::connection::{Connection, StreamPlace};
 /// How often the client is sent a sign of life.
 const BEAT: Duration = Duration::from_secs(15);
 
-/// How long a client may accept no bytes. With up to two beats before that is noticed, the client
-/// is gone within a minute.
-pub(super) const STALL: Duration = Duration::from_secs(30);
+/// How long a client may accept no bytes before its connection is cut. With up to two beats until a
+/// write notices it, the client is gone within a minute.
+pub(super) const STALL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The approximate number of bytes written at once.
 const CHUNK: usize = 64 * 1024;
 
-/// The end that the client reads.
+/// The reading end of a stream, which is sent to the client.
 pub(super) struct Stream(mpsc::Receiver<Bytes>);
 
-/// The end that is written. At most one piece waits to be read.
+/// The writing end of a stream. At most one piece waits to be sent.
 pub(super) struct Writer {
     pieces: mpsc::Sender<Bytes>,
     piece: Vec<u8>,
@@ -46,10 +46,10 @@ pub(super) struct Gone;
 impl Stream {
     /// Creates both ends of a stream.
     pub(super) fn new(connection: Weak<Connection>, place: StreamPlace) -> (Writer, Self) {
-        let (pieces, taken) = mpsc::channel(1);
+        let (pieces, receiver) = mpsc::channel(1);
         let mut beat = interval_at(tokio::time::Instant::now() + BEAT, BEAT);
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        (Writer { pieces, piece: Vec::new(), beat, connection, _place: place }, Self(taken))
+        (Writer { pieces, piece: Vec::new(), beat, connection, _place: place }, Self(receiver))
     }
 }
 
@@ -73,7 +73,8 @@ impl Writer {
         }
     }
 
-    /// Adds an event, with its kind unless it is the usual one, and its number if it has one.
+    /// Adds an event. Events of a session have a number and no kind, all others a kind and no
+    /// number.
     ///
     /// # Errors
     /// Returns [`Gone`] if the collected bytes can't be written.
@@ -98,7 +99,7 @@ impl Writer {
         if self.piece.is_empty() {
             return Ok(());
         }
-        let Ok(place) = tokio::time::timeout(STALL, self.pieces.reserve()).await else {
+        let Ok(permit) = tokio::time::timeout(STALL_TIMEOUT, self.pieces.reserve()).await else {
             tracing::warn!("a client does not read: its connection is cut");
             if let Some(connection) = self.connection.upgrade() {
                 connection.cut();
@@ -107,7 +108,7 @@ impl Writer {
         };
         let size = self.piece.len();
         let piece = std::mem::replace(&mut self.piece, Vec::with_capacity(size.min(CHUNK)));
-        place.map_err(|_| Gone)?.send(piece.into());
+        permit.map_err(|_| Gone)?.send(piece.into());
         Ok(())
     }
 }

@@ -26,9 +26,9 @@ use super::caller::Caller;
 use super::operation::{DescribeInput, DescribeOutput, Operation};
 use super::parts::SessionRef;
 use super::reply::Reply;
-use super::stream::STALL;
+use super::stream::STALL_TIMEOUT;
 use crate::daemon::error::ApiError;
-use crate::daemon::host::MOST_IMPORTS;
+use crate::daemon::host::MAX_IMPORTS;
 
 /// The size of the buffers at both ends of the pipe in bytes.
 const CHUNK: usize = 64 * 1024;
@@ -42,13 +42,13 @@ pub(super) struct TextOut(mpsc::Receiver<io::Result<Bytes>>);
 /// The text of a session to import.
 pub(super) struct TextIn(Payload);
 
-/// `GET sessions/{session}/log`: without its last line, the text is incomplete.
+/// `GET sessions/{session}/log`: a text without its last line is incomplete.
 pub(super) async fn export(
     caller: Caller,
-    SessionRef(what): SessionRef,
+    SessionRef(session): SessionRef,
 ) -> Result<TextOut, ApiError> {
-    let place = caller.stream()?;
-    let id = caller.sessions().look(&what).await?.settings.id.clone();
+    let place = caller.take_stream_place()?;
+    let id = caller.sessions().look(&session).await?.settings.id.clone();
     let (ours, theirs) = pipe().map_err(ApiError::failed)?;
     let (sessions, runtime) = (caller.sessions(), Handle::current());
     spawn_blocking(move || {
@@ -57,12 +57,12 @@ pub(super) async fn export(
             tracing::warn!(session = %id, %error, "a session was not exported completely");
         }
     });
-    let (pieces, taken) = mpsc::channel(1);
+    let (pieces, receiver) = mpsc::channel(1);
     rt::spawn(async move {
         let _place = place;
         while let Some(piece) = read(&ours).await.transpose() {
-            match timeout(STALL, pieces.reserve()).await {
-                Ok(Ok(place)) => place.send(piece),
+            match timeout(STALL_TIMEOUT, pieces.reserve()).await {
+                Ok(Ok(permit)) => permit.send(piece),
                 // The client is gone.
                 Ok(Err(_)) => return,
                 Err(_) => {
@@ -75,7 +75,7 @@ pub(super) async fn export(
             }
         }
     });
-    Ok(TextOut(taken))
+    Ok(TextOut(receiver))
 }
 
 /// `POST import`: a text that breaks off has no last line and is not imported. The text stays in
@@ -88,10 +88,10 @@ pub(super) async fn import(
         .host
         .importing
         .try_acquire()
-        .map_err(|_| ApiError::from(RequestError::TooManyImports { limit: MOST_IMPORTS }))?;
+        .map_err(|_| ApiError::from(RequestError::TooManyImports { limit: MAX_IMPORTS }))?;
     let (ours, theirs) = pipe().map_err(ApiError::failed)?;
     let (sessions, runtime) = (caller.sessions(), Handle::current());
-    let taken = spawn_blocking(move || {
+    let importing = spawn_blocking(move || {
         let mut text = BufReader::with_capacity(CHUNK, theirs);
         runtime.block_on(sessions.import(&mut text))
     });
@@ -106,7 +106,7 @@ pub(super) async fn import(
         }
     }
     drop(ours);
-    let id = taken.await.map_err(ApiError::failed)?.map_err(|error| match error {
+    let id = importing.await.map_err(ApiError::failed)?.map_err(|error| match error {
         ImportError::Line { .. } | ImportError::Io(_) => ApiError::malformed(error),
         ImportError::Session(error) => error.into(),
         ImportError::Store(error) => SessionError::from(error).into(),
@@ -152,9 +152,9 @@ impl Responder for TextOut {
     type Body = BoxBody;
 
     fn respond_to(self, _: &HttpRequest) -> HttpResponse {
-        let mut taken = self.0;
+        let mut receiver = self.0;
         let pieces = poll_fn(move |context| {
-            taken.poll_recv(context).map(|piece| piece.map(|piece| piece.map_err(Error::from)))
+            receiver.poll_recv(context).map(|piece| piece.map(|piece| piece.map_err(Error::from)))
         });
         HttpResponse::Ok().content_type(MEDIA).streaming(pieces)
     }
@@ -177,8 +177,8 @@ impl DescribeInput for TextIn {
 
 impl DescribeOutput for TextOut {
     fn describe(operation: &mut Operation<'_>) {
-        let what =
+        let description =
             "The session as JSON lines: a header, its facts, and a last line with their checksum.";
-        operation.answer::<String>("200", MEDIA, what);
+        operation.response::<String>("200", MEDIA, description);
     }
 }

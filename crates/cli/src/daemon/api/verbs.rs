@@ -8,7 +8,7 @@ use holdpoint_session::{SessionError, SessionVerb};
 
 use super::body::Body;
 use super::caller::Caller;
-use super::parts::{AskPart, Id, Turn};
+use super::parts::{AskParam, Id, Turn};
 use super::reply::{Reply, VerbResponse};
 use crate::daemon::error::ApiError;
 
@@ -42,17 +42,17 @@ pub(super) async fn interrupt(
 }
 
 /// `GET sessions/{id}/turns/{turn}`: takes a place among the streams, because it may wait for
-/// hours. If all are taken, it waits only for a turn that is being cut, so that an interrupt always
-/// gets its receipt.
+/// hours. If all places are taken, it waits only for a turn that is being cut, so that an interrupt
+/// always gets its receipt.
 pub(super) async fn turn_end(
     caller: Caller,
     Turn(id, turn): Turn,
 ) -> Result<Reply<Option<TurnEnd>>, ApiError> {
     let sessions = caller.sessions();
     let end = sessions.turn_end(&id, turn);
-    let full = match caller.stream() {
+    let too_many = match caller.take_stream_place() {
         Ok(_place) => return Ok(Reply(end.await?)),
-        Err(full) => full,
+        Err(error) => error,
     };
     let not_being_cut = async {
         loop {
@@ -66,14 +66,14 @@ pub(super) async fn turn_end(
     tokio::select! {
         biased;
         end = end => Ok(Reply(end?)),
-        () = not_being_cut => Err(full),
+        () = not_being_cut => Err(too_many),
     }
 }
 
 /// `POST asks/{ask}/answer`
 pub(super) async fn answer(
     caller: Caller,
-    AskPart(ask): AskPart,
+    AskParam(ask): AskParam,
     Body(answer): Body<Answer>,
 ) -> Result<Reply<Answered>, ApiError> {
     let given = answer.kind_name();

@@ -7,9 +7,9 @@ use super::super::transcript::Key;
 /// The open and selected tool calls.
 #[derive(Debug, Default)]
 pub(crate) struct Folds {
-    /// Whether calls are open by default; `others` are the exceptions.
-    all: bool,
-    others: HashSet<Key>,
+    /// Whether calls are open by default. Those in `exceptions` are the opposite.
+    open_by_default: bool,
+    exceptions: HashSet<Key>,
     chosen: Option<Key>,
 }
 
@@ -22,13 +22,13 @@ pub(super) struct Fold {
 
 impl Folds {
     /// Opens or folds the selected call, or all calls if none is selected.
-    pub(crate) fn turn(&mut self) {
+    pub(crate) fn toggle(&mut self) {
         match self.chosen {
-            Some(key) if !self.others.remove(&key) => _ = self.others.insert(key),
+            Some(key) if !self.exceptions.remove(&key) => _ = self.exceptions.insert(key),
             Some(_) => {}
             None => {
-                self.all = !self.all;
-                self.others.clear();
+                self.open_by_default = !self.open_by_default;
+                self.exceptions.clear();
             }
         }
     }
@@ -42,6 +42,9 @@ impl Folds {
     }
 
     pub(super) fn fold_of(&self, key: Key) -> Fold {
-        Fold { open: self.all != self.others.contains(&key), chosen: self.chosen == Some(key) }
+        Fold {
+            open: self.open_by_default != self.exceptions.contains(&key),
+            chosen: self.chosen == Some(key),
+        }
     }
 }

@@ -21,12 +21,12 @@ const OPEN_LINES: usize = 200;
 /// A result that the mark of a successful call already shows.
 const WENT_WELL: &str = "[exit code 0]";
 
-/// Appends the lines of an entry. `growing` caches those of an answer's text.
+/// Appends the lines of an entry. `markdown` caches the lines of an answer's text.
 pub(super) fn lines_of(
     entry: &Entry,
     width: usize,
     fold: Fold,
-    growing: &mut MarkdownCache,
+    markdown: &mut MarkdownCache,
     lines: &mut Vec<Line<'static>>,
 ) {
     match &entry.kind {
@@ -42,7 +42,7 @@ pub(super) fn lines_of(
                 );
             }
         }
-        Kind::Text { text, .. } => lines.extend_from_slice(growing.lines(text, width)),
+        Kind::Text { text, .. } => lines.extend_from_slice(markdown.lines(text, width)),
         Kind::Thought { text, .. } => {
             let style = Tone::Dim.style().add_modifier(Modifier::ITALIC);
             for line in text.trim().split('\n') {
@@ -70,11 +70,11 @@ fn lines_of_tool(tool: &Tool, width: usize, fold: Fold, lines: &mut Vec<Line<'st
         }
         ToolState::Ended { status, result } => {
             let output = tool.output.to_text();
-            let is_all =
+            let shows_output =
                 result.trim().is_empty() || result.trim() == WENT_WELL && !output.trim().is_empty();
             result_text(
                 *status,
-                &first_line_summary(if is_all { output.trim() } else { result.trim() }),
+                &first_line_summary(if shows_output { output.trim() } else { result.trim() }),
             )
         }
     };
@@ -93,8 +93,8 @@ fn lines_of_tool(tool: &Tool, width: usize, fold: Fold, lines: &mut Vec<Line<'st
         vec![Span::styled(format!("{mark} "), tone.style()), Span::raw(call_summary(&tool.call))];
     let result = (!fold.open && !summary.is_empty())
         .then(|| Span::styled(format!("  └ {summary}"), Tone::Dim.style()));
-    let looks = if fold.chosen { selected() } else { Style::new() };
-    let asked = |lines: &mut Vec<Line<'static>>| {
+    let row_style = if fold.chosen { selected() } else { Style::new() };
+    let push_asks = |lines: &mut Vec<Line<'static>>| {
         for ask in &tool.asks {
             wrap(&Line::styled(format!("  {}", ask.text), ask.tone.style()), width, "    ", lines);
         }
@@ -102,15 +102,15 @@ fn lines_of_tool(tool: &Tool, width: usize, fold: Fold, lines: &mut Vec<Line<'st
     if !fold.open {
         if tool.asks.is_empty() {
             spans.extend(result);
-            return lines.push(on_one_line(spans, width).style(looks));
+            return lines.push(on_one_line(spans, width).style(row_style));
         }
         // In order: the call, its asks, its result.
-        lines.push(on_one_line(spans, width).style(looks));
-        asked(lines);
+        lines.push(on_one_line(spans, width).style(row_style));
+        push_asks(lines);
         return lines.extend(result.map(|result| on_one_line(vec![result], width)));
     }
-    wrap(&Line::from(spans).style(looks), width, "  ", lines);
-    asked(lines);
+    wrap(&Line::from(spans).style(row_style), width, "  ", lines);
+    push_asks(lines);
     let mut put = |text: &str, style: Style| behind_bar(text, style, width, lines);
     let field = |name: &str| tool.call.input.get(name).and_then(|value| value.as_str());
     for (name, mark, colour) in [
@@ -144,11 +144,11 @@ fn behind_bar(text: &str, style: Style, width: usize, lines: &mut Vec<Line<'stat
 
 /// Shortens the spans to one line.
 fn on_one_line(spans: Vec<Span<'static>>, width: usize) -> Line<'static> {
-    let mut left = width;
+    let mut remaining = width;
     let mut line = Line::default();
     for span in spans {
-        let fitted = fit(&span.content, left);
-        left = left.saturating_sub(fitted.width());
+        let fitted = fit(&span.content, remaining);
+        remaining = remaining.saturating_sub(fitted.width());
         line.spans.push(Span::styled(fitted, span.style));
     }
     line

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use holdpoint_session::folders::Folders;
 
 use super::super::message::Message;
-use super::{DaemonState, Shared, why};
+use super::{DaemonState, Shared, error_line};
 use crate::daemon::Daemon;
 use crate::error::CliError;
 
@@ -70,11 +70,11 @@ impl Shared {
 
     fn replace_state(&self, from: DaemonState, to: DaemonState) {
         self.daemon.send_if_modified(|daemon| {
-            let turns = *daemon == from;
-            if turns {
+            let is_replaced = *daemon == from;
+            if is_replaced {
                 *daemon = to;
             }
-            turns
+            is_replaced
         });
     }
 
@@ -119,7 +119,7 @@ impl Shared {
     async fn start_daemon(&self) -> Result<(), String> {
         self.send(Message::Daemon { running: false }).await;
         let folders = Arc::clone(&self.folders);
-        // Starting it blocks.
+        // Starting the daemon blocks.
         let started = tokio::task::spawn_blocking(move || {
             let runtime = crate::runtime::runtime()?;
             runtime.block_on(Daemon::connect_or_start(&folders)).map(|_| ())
@@ -129,8 +129,8 @@ impl Shared {
                 self.send(Message::Daemon { running: true }).await;
                 Ok(())
             }
-            Ok(Err(error)) => Err(why(error)),
-            Err(error) => Err(why(CliError::failed(error))),
+            Ok(Err(error)) => Err(error_line(error)),
+            Err(error) => Err(error_line(CliError::failed(error))),
         }
     }
 }

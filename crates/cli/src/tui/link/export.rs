@@ -10,7 +10,7 @@ use holdpoint_tools::shown::{prose, prose_line};
 
 use super::super::message::Message;
 use super::super::transcript::{Kind, ToolState, Transcript};
-use super::why;
+use super::error_line;
 use crate::summaries::call_summary;
 
 const BATCH: usize = 1024;
@@ -51,7 +51,7 @@ async fn read(session: &SessionHandle) -> Result<Transcript, String> {
     let mut tries = 0;
     while tries < TRIES && last < newest {
         tries += 1;
-        let mut stream = session.attach(from).await.map_err(why)?;
+        let mut stream = session.attach(from).await.map_err(error_line)?;
         let mut batch = Vec::new();
         while stream.next_past(&mut batch, BATCH).await > 0 {
             tries = 0;

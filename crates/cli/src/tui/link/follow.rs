@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 
 use super::super::message::Message;
 use super::daemon::Backoff;
-use super::{Shared, branch, why};
+use super::{Shared, branch, error_line};
 
 const BATCH: usize = 1024;
 /// How many times a stream that ends without events is attached again.
@@ -28,7 +28,7 @@ pub(super) async fn follow(
     let mut backoff = Backoff::default();
     let mut closed = false;
     let branch_refresh = Arc::new(Notify::new());
-    let happened = |batch: &mut Vec<Arc<Event>>| {
+    let events_message = |batch: &mut Vec<Arc<Event>>| {
         let events = std::mem::take(batch);
         Message::Events { attachment, events, snapshot: session.snapshot() }
     };
@@ -51,7 +51,9 @@ pub(super) async fn follow(
                 continue;
             }
             Err(error) => {
-                return shared.send(Message::NotOpened { attachment, why: why(error) }).await;
+                return shared
+                    .send(Message::NotOpened { attachment, why: error_line(error) })
+                    .await;
             }
         };
         shared.mark_running();
@@ -59,15 +61,16 @@ pub(super) async fn follow(
         let folder = PathBuf::from(&snapshot.settings.workspace);
         shared.send(Message::Attached { attachment, id, snapshot }).await;
         // The tasks of this set end with the stream.
-        let mut beside = JoinSet::new();
-        beside.spawn(branch::watch(
+        let mut stream_tasks = JoinSet::new();
+        stream_tasks.spawn(branch::watch(
             shared.clone(),
             attachment,
             folder,
             Arc::clone(&branch_refresh),
         ));
         let mut batch = Vec::with_capacity(BATCH);
-        let (mut live, mut came) = (false, false);
+        let mut live = false;
+        let mut has_events = false;
         loop {
             let count = match live {
                 false => stream.next_past(&mut batch, BATCH).await,
@@ -79,13 +82,14 @@ pub(super) async fn follow(
                 continue;
             }
             let Some(last) = batch.last() else { break };
-            (tries, came) = (0, true);
+            tries = 0;
+            has_events = true;
             from = AttachFrom::after(last.seq);
             closed |= has_close(&batch, stream.snapshot().seq);
             if live && branch::may_change(&batch) {
                 branch_refresh.notify_one();
             }
-            shared.send(happened(&mut batch)).await;
+            shared.send(events_message(&mut batch)).await;
         }
         if closed || shared.messages.is_closed() {
             return shared.send(Message::Closed { attachment }).await;
@@ -93,7 +97,9 @@ pub(super) async fn follow(
         shared.send(Message::Lost { attachment }).await;
         match stream.end() {
             ClientEnd::Stopped => shared.wait_while_stopped(&mut backoff).await,
-            ClientEnd::Disconnected { .. } if !came => shared.handle_break(&mut backoff).await,
+            ClientEnd::Disconnected { .. } if !has_events => {
+                shared.handle_break(&mut backoff).await
+            }
             ClientEnd::Ended => {
                 tries += 1;
                 if tries > TRIES {
@@ -105,8 +111,8 @@ pub(super) async fn follow(
     }
 }
 
-/// Whether a close is among the events after this number, that of the attachment: a session that
-/// was closed earlier is open again.
+/// Whether an event newer than `attached`, the newest one at the attachment, closes the session. A
+/// session that was closed earlier is open again.
 fn has_close(batch: &[Arc<Event>], attached: u64) -> bool {
     let mut later = batch.iter().filter(|event| event.seq > attached);
     later.any(|event| matches!(event.fact(), Some(Fact::Session(SessionFact::Closed { .. }))))

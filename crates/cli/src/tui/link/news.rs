@@ -25,7 +25,7 @@ pub(super) async fn watch(shared: Shared) {
             Err(SessionError::Stopped) => shared.wait_while_stopped(&mut backoff).await,
             // The daemon runs and reports an error.
             Err(error) => {
-                shared.failed(error).await;
+                shared.report_failure(error).await;
                 backoff.wait().await;
                 continue;
             }

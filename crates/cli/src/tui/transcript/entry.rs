@@ -18,9 +18,9 @@ pub(crate) struct Entry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Key {
     Item(ItemId),
-    /// The number of the event that added it.
+    /// The number of the event that added the entry.
     Event(u64),
-    /// The number of the event that ended its turn.
+    /// The summary of a turn: the number of the event that ended the turn.
     End(u64),
 }
 

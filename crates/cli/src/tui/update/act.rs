@@ -24,13 +24,13 @@ pub(super) fn act(state: &mut State, action: Action) -> Vec<Command> {
         Action::Steps => {
             if let Some(session) = &mut state.session {
                 session.steps = !session.steps;
-                let what = if session.steps { "steps are shown" } else { "steps are hidden" };
-                state.show_notice(Tone::Plain, what);
+                let text = if session.steps { "steps are shown" } else { "steps are hidden" };
+                state.show_notice(Tone::Plain, text);
             }
             vec![]
         }
         Action::Open => {
-            state.session.iter_mut().for_each(|session| session.layouts.folds.turn());
+            state.session.iter_mut().for_each(|session| session.layouts.folds.toggle());
             vec![]
         }
         Action::Earlier | Action::Later => {
@@ -45,10 +45,10 @@ pub(super) fn act(state: &mut State, action: Action) -> Vec<Command> {
             vec![]
         }
         Action::Detach => leave(state, true),
-        Action::Quit => ask_to_leave(state, true),
+        Action::Quit => leave_or_confirm(state, true),
         Action::Sessions => {
             state.started_forms.keep(state.hub.close_panel());
-            ask_to_leave(state, false)
+            leave_or_confirm(state, false)
         }
         Action::Inbox => {
             state.started_forms.keep(state.hub.close_panel());
@@ -81,8 +81,9 @@ pub(super) fn act(state: &mut State, action: Action) -> Vec<Command> {
 }
 
 /// Leaves the session, but asks first if it is running.
-fn ask_to_leave(state: &mut State, quit: bool) -> Vec<Command> {
-    if state.session.as_ref().is_some_and(|session| session.runs() && !session.closed) {
+fn leave_or_confirm(state: &mut State, quit: bool) -> Vec<Command> {
+    if state.session.as_ref().is_some_and(|session| session.can_be_interrupted() && !session.closed)
+    {
         state.hide_asks();
         state.overlay = Some(Overlay::Leave { quit });
         return vec![];
@@ -93,9 +94,9 @@ fn ask_to_leave(state: &mut State, quit: bool) -> Vec<Command> {
 /// Leaves the session for the hub, or quits.
 pub(super) fn leave(state: &mut State, quit: bool) -> Vec<Command> {
     let mut commands = delete_untouched(state);
-    let left =
+    let detached =
         state.session.as_ref().filter(|session| quit && commands.is_empty() && !session.closed);
-    state.detached = left.map(|session| session.id.clone());
+    state.detached = detached.map(|session| session.id.clone());
     state.leave_session();
     state.opening = None;
     state.leaving = None;
@@ -111,17 +112,17 @@ fn delete_untouched(state: &mut State) -> Vec<Command> {
 }
 
 pub(super) fn open(state: &mut State, id: SessionId) -> Vec<Command> {
-    let attachment = about_to_open(state, false);
+    let attachment = prepare_opening(state, false);
     vec![Command::Open { id, attachment, limit: INITIAL_FACTS }]
 }
 
 pub(super) fn open_new(state: &mut State) -> Vec<Command> {
-    let attachment = about_to_open(state, true);
+    let attachment = prepare_opening(state, true);
     vec![Command::New { attachment, limit: INITIAL_FACTS }]
 }
 
 /// Prepares for showing another session. Returns the number of its attachment.
-fn about_to_open(state: &mut State, fresh: bool) -> u64 {
+fn prepare_opening(state: &mut State, fresh: bool) -> u64 {
     state.attachments += 1;
     let back = state.leave_session();
     state.opening = Some(Opening { attachment: state.attachments, fresh, back });

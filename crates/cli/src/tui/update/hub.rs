@@ -20,15 +20,15 @@ pub(super) fn press(state: &mut State, key: &KeyEvent) -> Vec<Command> {
         }
         return vec![];
     }
-    if state.hub.after.swallows(form_key(key), state.now.instant) {
+    if state.hub.after_ask.swallows(form_key(key), state.now.instant) {
         return vec![];
     }
     let control = key.modifiers.contains(KeyModifiers::CONTROL);
     if is_ctrl_c(key) {
-        let again = state
+        let is_second_press = state
             .leaving
             .is_some_and(|at| state.now.instant.saturating_duration_since(at) <= DOUBLE_PRESS);
-        if again {
+        if is_second_press {
             return leave(state, true);
         }
         state.hub.filter.clear();
@@ -45,8 +45,8 @@ pub(super) fn press(state: &mut State, key: &KeyEvent) -> Vec<Command> {
         KeyCode::End => state.hub.move_by(isize::MAX),
         KeyCode::Enter => return choose(state),
         KeyCode::Tab => answer_here(state),
-        KeyCode::Delete => delete(state),
-        KeyCode::Char('d') if control => delete(state),
+        KeyCode::Delete => confirm_delete(state),
+        KeyCode::Char('d') if control => confirm_delete(state),
         KeyCode::Esc => state.hub.filter.clear(),
         KeyCode::Backspace => {
             let filter = &mut state.hub.filter;
@@ -75,19 +75,19 @@ fn choose(state: &mut State) -> Vec<Command> {
 /// Shows the ask of the session under the cursor in the panel, which then takes the keys.
 fn answer_here(state: &mut State) {
     let row = state.hub.row();
-    let asks = row
+    let ask = row
         .as_ref()
         .and_then(Row::session)
         .and_then(|id| state.hub.get(id))
         .and_then(|s| s.waits_for.clone());
-    state.hub.panel_ask = asks.map(|ask| state.started_forms.view(&ask, state.now.instant));
+    state.hub.panel_ask = ask.map(|ask| state.started_forms.view(&ask, state.now.instant));
 }
 
 fn answer(state: &mut State, key: &KeyEvent) -> Vec<Command> {
     let now = state.now.instant;
     let meant_to_leave = form_key(key).interrupts() && state.hub.next_ask_just_appeared(now);
     let Some(view) = &mut state.hub.panel_ask else { return vec![] };
-    if meant_to_leave || key.code == KeyCode::Tab && !view.has_more_questions() {
+    if meant_to_leave || key.code == KeyCode::Tab && !view.has_several_questions() {
         state.started_forms.keep(state.hub.close_panel());
         return vec![];
     }
@@ -104,7 +104,7 @@ pub(super) fn paste(state: &mut State, text: &str) {
     match &mut state.hub.panel_ask {
         Some(view) => view.paste(text, state.now.instant),
         None if state.hub.followed_session.is_some() => {}
-        None if state.hub.after.swallows(Key::Other, state.now.instant) => {}
+        None if state.hub.after_ask.swallows(Key::Other, state.now.instant) => {}
         None => {
             state.hub.filter.extend(text.chars().filter(|character| !character.is_control()));
             state.hub.cursor = 0;
@@ -112,7 +112,7 @@ pub(super) fn paste(state: &mut State, text: &str) {
     }
 }
 
-fn delete(state: &mut State) {
+fn confirm_delete(state: &mut State) {
     let row = state.hub.row();
     if let Some(Row::Session(id)) = &row
         && let Some(session) = state.hub.get(id)

@@ -9,10 +9,10 @@ use super::{is_ctrl_c, leave};
 
 /// Handles a key in an overlay.
 pub(super) fn press(state: &mut State, overlay: Overlay, key: &KeyEvent) -> Vec<Command> {
-    let leaves = is_ctrl_c(key) || key.code == KeyCode::Esc;
+    let is_cancel = is_ctrl_c(key) || key.code == KeyCode::Esc;
     match overlay {
         Overlay::Help { .. }
-            if leaves || matches!(key.code, KeyCode::Char('q') | KeyCode::Enter) =>
+            if is_cancel || matches!(key.code, KeyCode::Char('q') | KeyCode::Enter) =>
         {
             vec![]
         }
@@ -27,14 +27,14 @@ pub(super) fn press(state: &mut State, overlay: Overlay, key: &KeyEvent) -> Vec<
             state.overlay = Some(Overlay::Help { scroll });
             vec![]
         }
-        Overlay::Leave { .. } | Overlay::Delete { .. } if leaves => vec![],
+        Overlay::Leave { .. } | Overlay::Delete { .. } if is_cancel => vec![],
         Overlay::Stopped { guard } => {
             // The panel appears by itself, possibly while the user is typing.
-            let counts = guard.is_over(state.now.instant);
+            let is_guard_over = guard.is_over(state.now.instant);
             match key.code {
-                KeyCode::Char('q' | 'Q') if counts => leave_all(state),
-                _ if leaves => leave_all(state),
-                KeyCode::Enter if counts => {
+                KeyCode::Char('q' | 'Q') if is_guard_over => leave_all(state),
+                _ if is_cancel => leave_all(state),
+                KeyCode::Enter if is_guard_over => {
                     state.daemon = false;
                     vec![Command::StartDaemon]
                 }

@@ -42,24 +42,24 @@ pub(super) fn press(state: &mut State, key: &KeyEvent) -> Vec<Command> {
     if session.open_ask.is_some() {
         return answer(state, key, now);
     }
-    if session.after.swallows(form_key(key), now) {
+    if session.after_ask.swallows(form_key(key), now) {
         return vec![];
     }
     let chosen = session.layouts.folds.chosen().is_some();
     match key.code {
         KeyCode::Enter if chosen && key.modifiers.is_empty() => {
-            session.layouts.folds.turn();
+            session.layouts.folds.toggle();
             return vec![];
         }
         // Any other key is for the prompt.
         _ => session.choose_none(),
     }
     match key.code {
-        KeyCode::Esc if session.runs() => return interrupt(session),
+        KeyCode::Esc if session.can_be_interrupted() => return interrupt(session),
         KeyCode::Esc if chosen => session.scroll = Scroll::End,
         KeyCode::Esc if !session.prompt.is_empty() => session.prompt.move_to_history(),
         KeyCode::Esc => return leave(state, false),
-        KeyCode::Char('c') if control && session.runs() => return interrupt(session),
+        KeyCode::Char('c') if control && session.can_be_interrupted() => return interrupt(session),
         KeyCode::Char('c') if control => {
             if session.leaving.is_some_and(|at| now.saturating_duration_since(at) <= DOUBLE_PRESS) {
                 return leave(state, true);
@@ -70,8 +70,8 @@ pub(super) fn press(state: &mut State, key: &KeyEvent) -> Vec<Command> {
         }
         KeyCode::Char('d') if control && session.prompt.is_empty() => return leave(state, false),
         KeyCode::Enter if key.modifiers.is_empty() => return send(state),
-        KeyCode::Tab if let Some(completed) = slash::completed(&session.prompt.text()) => {
-            session.prompt.set(&completed)
+        KeyCode::Tab if let Some(completion) = slash::completion(&session.prompt.text()) => {
+            session.prompt.set(&completion)
         }
         _ => _ = session.prompt.press(key),
     }
@@ -135,7 +135,7 @@ fn answer(state: &mut State, key: &KeyEvent, now: Instant) -> Vec<Command> {
 pub(super) fn paste(session: &mut Session, text: &str, now: Instant) {
     match &mut session.open_ask {
         Some(view) => view.paste(text, now),
-        None if session.after.swallows(Key::Other, now) => {}
+        None if session.after_ask.swallows(Key::Other, now) => {}
         None => session.prompt.paste(text),
     }
 }

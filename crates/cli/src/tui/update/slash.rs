@@ -45,15 +45,16 @@ fn name_of(command: &'static str) -> &'static str {
 
 /// The longest common completion of the typed text. A single command with arguments gets a trailing
 /// space.
-pub(super) fn completed(typed: &str) -> Option<String> {
+pub(super) fn completion(typed: &str) -> Option<String> {
     let (first, _) = candidates(typed).next()?;
     let name = name_of(first);
-    let agree = |length: &usize| {
+    let is_common = |length: &usize| {
         candidates(typed).all(|(command, _)| command.starts_with(&name[..*length]))
     };
-    let length = (typed.len()..=name.len()).rev().find(agree)?;
-    let takes_more = length == name.len() && first.len() > length && candidates(typed).count() == 1;
-    Some(if takes_more { format!("{name} ") } else { name[..length].to_owned() })
+    let length = (typed.len()..=name.len()).rev().find(is_common)?;
+    let takes_argument =
+        length == name.len() && first.len() > length && candidates(typed).count() == 1;
+    Some(if takes_argument { format!("{name} ") } else { name[..length].to_owned() })
 }
 
 /// Whether the text is meant as a command, even a misspelled one. A path has more slashes.
@@ -89,7 +90,9 @@ pub(super) fn carry_out(state: &mut State, text: &str) -> Vec<Command> {
             report_unchanged(state, "the session is not held")
         }
         "release" | "play" => vec![Command::Release],
-        "interrupt" if !session.runs() => report_unchanged(state, "nothing is running"),
+        "interrupt" if !session.can_be_interrupted() => {
+            report_unchanged(state, "nothing is running")
+        }
         "interrupt" => vec![Command::Interrupt { turn: session.snapshot.turn }],
         "model" if rest.is_empty() => {
             let model = prose_line(&session.snapshot.settings.model).into_owned();
@@ -132,8 +135,9 @@ pub(super) fn carry_out(state: &mut State, text: &str) -> Vec<Command> {
         }
         "rename" => vec![Command::Rename { name: rest.to_owned() }],
         "export" => {
-            let named = |character: char| if character.is_alphanumeric() { character } else { '-' };
-            let name: String = session.snapshot.settings.name.chars().map(named).collect();
+            let to_file_name =
+                |character: char| if character.is_alphanumeric() { character } else { '-' };
+            let name: String = session.snapshot.settings.name.chars().map(to_file_name).collect();
             let path = if rest.is_empty() { format!("{name}.md") } else { rest.to_owned() };
             vec![Command::Export { path: PathBuf::from(path) }]
         }

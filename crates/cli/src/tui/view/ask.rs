@@ -17,14 +17,14 @@ use crate::table::fit;
 use crate::tone::Tone;
 
 /// The most rows of the "always" rule; the command is shown in full above.
-const ALWAYS: usize = 2;
+const ALWAYS_ROWS: usize = 2;
 /// The most rows of a heading that stays in place while the body scrolls.
-const HEADING: usize = 2;
+const HEADING_ROWS: usize = 2;
 /// The most rows of typed words; the last ones are shown.
-const TYPED: usize = 3;
+const TYPED_ROWS: usize = 3;
 
-/// Mark the lines of untrusted text and their wrapped rows, so that no row of it can pass for a
-/// line of its own.
+/// The marks of untrusted text: one before each line, the other before the further rows of a wrapped
+/// line, so that no such row can pass for a line.
 const BAR: &str = "│ ";
 const CONTINUED: &str = "┆ ";
 
@@ -32,24 +32,26 @@ const CONTINUED: &str = "┆ ";
 pub(super) struct Panel {
     /// The request, which scrolls.
     body: Vec<Line<'static>>,
-    /// How many of its first rows are the heading.
+    /// How many of the first rows of `body` are the heading.
     heading: usize,
     /// The keys and the typed words, always visible.
     keys: Vec<Line<'static>>,
-    /// The cursor's row and column among them, while words are typed.
+    /// The cursor's row and column in `keys`, while words are typed.
     caret: Option<(usize, usize)>,
     title: String,
 }
 
-/// Lays out an ask. `open` counts its session's open asks; `of` names the session in the hub.
+/// Lays out an ask. `open` is the number of its session's open asks; `session_name` is set only in
+/// the hub.
 pub(super) fn panel(view: &AskView, open: usize, session_name: Option<&str>, width: u16) -> Panel {
     let width = usize::from(width);
     let form = &view.form;
     let tool = prose_line(form.ask().request.tool_name()).into_owned();
-    let tool = session_name.map_or(tool.clone(), |name| format!("{}: {tool}", prose_line(name)));
-    let tool = format!("⏸ {tool}");
-    let title =
-        behind(open.saturating_sub(1)).map_or(tool.clone(), |waits| format!("{tool}, {waits}"));
+    let subject = session_name.map_or(tool.clone(), |name| format!("{}: {tool}", prose_line(name)));
+    let mut title = format!("⏸ {subject}");
+    if let Some(waits) = behind(open.saturating_sub(1)) {
+        title.push_str(&format!(", {waits}"));
+    }
     let mut panel = Panel { body: Vec::new(), heading: 0, keys: Vec::new(), caret: None, title };
     match (&form.ask().request, form.question()) {
         (AskRequest::Pause(pause), _) => {
@@ -61,7 +63,7 @@ pub(super) fn panel(view: &AskView, open: usize, session_name: Option<&str>, wid
             let details = pause.details.as_deref().unwrap_or_default();
             let is_diff = details.starts_with("--- ");
             for text in details.split('\n').filter(|_| !details.is_empty()) {
-                let style = if is_diff { of_diff(text) } else { Style::new() };
+                let style = if is_diff { diff_style(text) } else { Style::new() };
                 behind_bar(text, style, width, &mut panel.body);
             }
             if pause.kind == PauseKind::Confirm && form.entry() == Entry::Choice {
@@ -75,7 +77,7 @@ pub(super) fn panel(view: &AskView, open: usize, session_name: Option<&str>, wid
     }
     let tone = match form.entry() {
         Entry::Text { .. } => {
-            panel.caret = Some(words_lines(form.line(), width, &mut panel.keys));
+            panel.caret = Some(typed_lines(form.line(), width, &mut panel.keys));
             Tone::Dim
         }
         Entry::Choice => Tone::Strong,
@@ -96,8 +98,8 @@ fn confirm_keys(form: &AskForm, width: usize, keys: &mut Vec<Line<'static>>) {
             "   ",
             &mut rows,
         );
-        let is_cut = rows.len() > ALWAYS;
-        rows.truncate(ALWAYS);
+        let is_cut = rows.len() > ALWAYS_ROWS;
+        rows.truncate(ALWAYS_ROWS);
         if let Some(last) = rows.last_mut().filter(|_| is_cut) {
             *last = Line::styled(fit(&format!("{last}…"), width), style);
         }
@@ -107,8 +109,8 @@ fn confirm_keys(form: &AskForm, width: usize, keys: &mut Vec<Line<'static>>) {
 }
 
 /// Lays out the words being typed. Returns the cursor's row and column.
-fn words_lines(words: &LineEditor, width: usize, keys: &mut Vec<Line<'static>>) -> (usize, usize) {
-    let (left, right) = words.text().split_at(words.cursor());
+fn typed_lines(editor: &LineEditor, width: usize, keys: &mut Vec<Line<'static>>) -> (usize, usize) {
+    let (left, right) = editor.text().split_at(editor.cursor());
     // A hidden mark is wrapped with the words to find the cursor's row, then removed.
     let mark = Style::new().add_modifier(Modifier::HIDDEN);
     let line = Line::from(vec![
@@ -121,14 +123,14 @@ fn words_lines(words: &LineEditor, width: usize, keys: &mut Vec<Line<'static>>) 
     wrap(&line, width, "  ", &mut rows);
     let mut caret = (0, 0);
     for (at, row) in rows.iter_mut().enumerate() {
-        if let Some(place) = row.spans.iter().position(|span| span.style == mark) {
-            caret = (at, row.spans[..place].iter().map(Span::width).sum());
-            row.spans.remove(place);
+        if let Some(index) = row.spans.iter().position(|span| span.style == mark) {
+            caret = (at, row.spans[..index].iter().map(Span::width).sum());
+            row.spans.remove(index);
         }
     }
-    let above = rows.len().saturating_sub(TYPED).min(caret.0);
+    let above = rows.len().saturating_sub(TYPED_ROWS).min(caret.0);
     let row = keys.len() + caret.0 - above;
-    keys.extend(rows.into_iter().skip(above).take(TYPED));
+    keys.extend(rows.into_iter().skip(above).take(TYPED_ROWS));
     (row, caret.1)
 }
 
@@ -176,7 +178,7 @@ fn behind_bar(text: &str, style: Style, width: usize, body: &mut Vec<Line<'stati
 }
 
 /// The style of a line of a diff.
-fn of_diff(text: &str) -> Style {
+fn diff_style(text: &str) -> Style {
     match text.as_bytes().first() {
         Some(b'+') if !text.starts_with("+++ ") => Style::new().fg(Color::Green),
         Some(b'-') if !text.starts_with("--- ") => Style::new().fg(Color::Red),
@@ -212,13 +214,13 @@ impl Panel {
         view.below = hidden - view.scroll;
         view.readable = room > 0;
         // The heading stays only if at least as many rows remain for the body.
-        let stays =
-            if self.heading <= HEADING && self.heading * 2 <= room { self.heading } else { 0 };
+        let fixed_rows =
+            if self.heading <= HEADING_ROWS && self.heading * 2 <= room { self.heading } else { 0 };
         let mut title = self.title;
         if room == 0 {
             title.push_str(", the screen is too small to show it");
         } else if hidden > 0 {
-            let above = if view.scroll == 0 { 0 } else { view.scroll + stays };
+            let above = if view.scroll == 0 { 0 } else { view.scroll + fixed_rows };
             let (from, to) = (above + 1, view.scroll + room.min(self.body.len()));
             // In a narrow title, the scroll position is more important than the number of open
             // asks.
@@ -227,8 +229,8 @@ impl Panel {
             title = if fits { format!("{title}, {more}") } else { more };
         }
         let mut rest = put(buffer, area, &rule(area.width, &title, Tone::Waits.style()));
-        let (heading, body) = self.body.split_at(stays);
-        for line in heading.iter().chain(body.iter().skip(view.scroll).take(room - stays)) {
+        let (heading, body) = self.body.split_at(fixed_rows);
+        for line in heading.iter().chain(body.iter().skip(view.scroll).take(room - fixed_rows)) {
             rest = put(buffer, rest, line);
         }
         let keys = u16::try_from(self.keys.len()).unwrap_or_default();

@@ -24,17 +24,17 @@ const RESUME: &str = "  Resume ";
 const NEW: &str = "  New session";
 /// From this width on, each session shows its model and folder in columns; below it, only the
 /// session under the cursor does.
-const WIDE: usize = 110;
-/// The widths of these columns, in cells.
-const MODEL: usize = 24;
-const FOLDER: usize = 16;
+const WIDE_SCREEN_WIDTH: usize = 110;
+/// The widths of the columns with the model and the folder, in cells.
+const MODEL_WIDTH: usize = 24;
+const FOLDER_WIDTH: usize = 16;
 /// The usual width of the activity column, in cells; longer texts widen it if there is room.
 const ACTIVITY_WIDTH: usize = 22;
 
 /// Draws the hub. Returns the cursor's position if text is being typed.
 pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) -> Option<Position> {
     let hints = if let Some(view) = &state.hub.panel_ask {
-        let key = if view.has_more_questions() {
+        let key = if view.has_several_questions() {
             state.keymap.key(Action::Sessions)
         } else {
             "Tab".to_owned()
@@ -65,7 +65,8 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) -> Option
     let opening = state.opening.is_some();
     let hub = &mut state.hub;
     let head = head(hub, area.width);
-    let filter = (!hub.filter.is_empty()).then(|| position(area, (0, head.width()))).flatten();
+    let filter_cursor =
+        (!hub.filter.is_empty()).then(|| position(area, (0, head.width()))).flatten();
     let mut rest = put(buffer, area, &head);
     let foot_rows = u16::try_from(foot.len()).unwrap_or_default().min(rest.height);
     let last = Rect { y: area.y + area.height - foot_rows, height: foot_rows, ..area };
@@ -76,14 +77,14 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) -> Option
     let panel_rows = panel.height().min(rest.height);
     let list = Rect { height: rest.height - panel_rows, ..rest };
     draw_list(buffer, list, hub, now, opening);
-    let place = Rect { y: list.y + list.height, height: panel_rows, ..rest };
+    let panel_area = Rect { y: list.y + list.height, height: panel_rows, ..rest };
     match panel {
-        Peek::Nothing => filter,
+        Peek::Nothing => filter_cursor,
         // The panel's own hint omits Tab, because here it returns to the list.
-        Peek::Ask(panel, _) => panel.draw(buffer, place, hub.panel_ask.as_mut()?, "↑ ↓"),
+        Peek::Ask(panel, _) => panel.draw(buffer, panel_area, hub.panel_ask.as_mut()?, "↑ ↓"),
         Peek::Lines(lines) => {
-            lines.iter().fold(place, |rest, line| put(buffer, rest, line));
-            filter.filter(|_| !hub.has_panel())
+            lines.iter().fold(panel_area, |rest, line| put(buffer, rest, line));
+            filter_cursor.filter(|_| !hub.has_panel())
         }
     }
 }
@@ -99,7 +100,7 @@ fn head(hub: &Hub, width: u16) -> Line<'static> {
     let waiting = match hub.count_asks() {
         0 => String::new(),
         1 => " | 1 ask needs you".to_owned(),
-        many => format!(" | {many} asks need you"),
+        count => format!(" | {count} asks need you"),
     };
     let spans = vec![
         Span::styled("holdpoint", Tone::Strong.style()),
@@ -125,32 +126,32 @@ impl Peek {
     }
 }
 
-fn peek(hub: &Hub, now: Timestamp, width: u16, most: u16) -> Peek {
+fn peek(hub: &Hub, now: Timestamp, width: u16, max_rows: u16) -> Peek {
     if let Some(view) = &hub.panel_ask {
         let id = &view.form.ask().id.session;
         let (asks, name) =
             hub.get(id).map_or((0, id.as_str()), |session| (session.asks, &session.name));
         let panel = ask::panel(view, asks, Some(name), width);
-        let rows = u16::try_from(panel.height()).unwrap_or(u16::MAX).min(most.max(8));
+        let rows = u16::try_from(panel.height()).unwrap_or(u16::MAX).min(max_rows.max(8));
         return Peek::Ask(panel, rows);
     }
     if let Some(session) = hub.followed_session.as_ref().and_then(|id| hub.get(id)) {
-        return Peek::Lines(working(session, now, width));
+        return Peek::Lines(running_panel(session, now, width));
     }
-    if hub.is_empty() && most >= 4 {
+    if hub.is_empty() && max_rows >= 4 {
         return Peek::Lines(first_start(hub, width));
     }
     let row = hub.row();
     let Some(session) = row.as_ref().and_then(Row::session).and_then(|id| hub.get(id)) else {
         return Peek::Nothing;
     };
-    if most < 4 {
+    if max_rows < 4 {
         return Peek::Nothing;
     }
     let dim = |text: String| Line::styled(fit(&text, usize::from(width)), Tone::Dim.style());
     let mut lines = vec![rule(width, &prose_line(&session.title), Tone::Dim.style())];
     if let Some(ask) = &session.waits_for {
-        lines.push(Line::styled(wants(&ask.request, usize::from(width)), Tone::Waits.style()));
+        lines.push(Line::styled(ask_line(&ask.request, usize::from(width)), Tone::Waits.style()));
     }
     if !session.gaps.is_empty() {
         lines.push(Line::styled(
@@ -169,18 +170,19 @@ fn peek(hub: &Hub, now: Timestamp, width: u16, most: u16) -> Peek {
     if let Some(error) = session.last_turn.as_ref().and_then(|turn| turn.error.as_ref()) {
         lines.push(Line::styled(fit(&prose_line(error), usize::from(width)), Tone::Fault.style()));
     }
-    lines.truncate(usize::from(most));
+    lines.truncate(usize::from(max_rows));
     Peek::Lines(lines)
 }
 
 /// The panel of a running session whose next ask is awaited.
-fn working(session: &SessionSummary, now: Timestamp, width: u16) -> Vec<Line<'static>> {
+fn running_panel(session: &SessionSummary, now: Timestamp, width: u16) -> Vec<Line<'static>> {
     let title = format!("{} {}: {}", spinner(now), prose_line(&session.name), status(session));
     let text = fit("Its next ask will appear here.", usize::from(width));
     vec![rule(width, &title, Tone::Accent.style()), Line::styled(text, Tone::Dim.style())]
 }
 
-/// The panel without sessions: the model of the first one, its source, and how to change it.
+/// The panel while there are no sessions: the model of new sessions, the reason for it, and how to
+/// change it.
 fn first_start(hub: &Hub, width: u16) -> Vec<Line<'static>> {
     let mut lines = vec![rule(width, "", Tone::Dim.style())];
     let Some(model) = &hub.model else { return lines };
@@ -196,7 +198,7 @@ fn first_start(hub: &Hub, width: u16) -> Vec<Line<'static>> {
 
 fn draw_list(buffer: &mut Buffer, area: Rect, hub: &Hub, now: Timestamp, opening: bool) {
     let rows = hub.rows();
-    let does = activity_width(&rows, hub, usize::from(area.width));
+    let activity_width = activity_width(&rows, hub, usize::from(area.width));
     // Each group of rows begins with a heading.
     let mut lines: Vec<(Option<usize>, Line<'static>)> = Vec::new();
     let mut heading = "";
@@ -213,7 +215,7 @@ fn draw_list(buffer: &mut Buffer, area: Rect, hub: &Hub, now: Timestamp, opening
                 lines.push((None, Line::styled(above, Tone::Dim.style())));
             }
         }
-        lines.push((Some(at), row_line(row, hub, now, area.width, does)));
+        lines.push((Some(at), row_line(row, hub, now, area.width, activity_width)));
     }
     if !hub.loaded {
         lines.push((None, Line::styled("loading sessions", Tone::Dim.style())));
@@ -249,16 +251,22 @@ fn activity_width(rows: &[Row], hub: &Hub, width: usize) -> usize {
     longest.clamp(least, least.max(width * 2 / 5))
 }
 
-fn row_line(row: &Row, hub: &Hub, now: Timestamp, width: u16, does: usize) -> Line<'static> {
+fn row_line(
+    row: &Row,
+    hub: &Hub,
+    now: Timestamp,
+    width: u16,
+    activity_width: usize,
+) -> Line<'static> {
     let width = usize::from(width);
     let session = row.session().and_then(|id| hub.get(id));
     match (row, session) {
         (Row::New, _) => {
-            let with = hub.model.as_ref().map(|model| {
+            let details = hub.model.as_ref().map(|model| {
                 format!("  {} in {}", prose_line(&model.name), prose_line(&hub.folder))
             });
-            let with = fit(&with.unwrap_or_default(), width.saturating_sub(NEW.width()));
-            Line::from(vec![Span::raw(NEW), Span::styled(with, Tone::Dim.style())])
+            let details = fit(&details.unwrap_or_default(), width.saturating_sub(NEW.width()));
+            Line::from(vec![Span::raw(NEW), Span::styled(details, Tone::Dim.style())])
         }
         (Row::Quit, _) => Line::raw("  Quit"),
         (Row::Resume(_), Some(session)) => {
@@ -273,7 +281,7 @@ fn row_line(row: &Row, hub: &Hub, now: Timestamp, width: u16, does: usize) -> Li
             Line::raw(format!("{RESUME}{}{folder}", fit(&title, left)))
         }
         (Row::Waiting(_), Some(session)) => waiting_line(session, now, width),
-        (Row::Session(_), Some(session)) => session_line(session, now, width, does),
+        (Row::Session(_), Some(session)) => session_line(session, now, width, activity_width),
         (_, None) => Line::default(),
     }
 }
@@ -290,7 +298,7 @@ fn waiting_line(session: &SessionSummary, now: Timestamp, width: usize) -> Line<
         Span::styled("⏸ ", Tone::Waits.style()),
         Span::styled(name, Tone::Strong.style()),
         Span::styled(format!(" {since:>4} "), Tone::Dim.style()),
-        Span::raw(wants(&ask.request, left)),
+        Span::raw(ask_line(&ask.request, left)),
         Span::styled(more, Tone::Waits.style()),
     ])
 }
@@ -310,10 +318,10 @@ fn session_line(
     session: &SessionSummary,
     now: Timestamp,
     width: usize,
-    does: usize,
+    activity_width: usize,
 ) -> Line<'static> {
     let name = column(&prose_line(&session.name), (width / 4).clamp(8, 20));
-    let does = column(&activity_in(session, does), does);
+    let activity = column(&activity_in(session, activity_width), activity_width);
     let since = format!(" {:>4}  ", span(now.since(session.since)));
     let tone = match (session.live, &session.waits_for) {
         (_, Some(_)) => Tone::Waits,
@@ -321,33 +329,33 @@ fn session_line(
         (true, None) => Tone::Plain,
         (false, None) => Tone::Dim,
     };
-    let works = if width < WIDE {
+    let model_and_folder = if width < WIDE_SCREEN_WIDTH {
         String::new()
     } else {
         let folder =
             Path::new(&session.workspace).file_name().unwrap_or_default().to_string_lossy();
         format!(
             "{} {} ",
-            column(&prose_line(&session.model), MODEL),
-            column(&prose_line(&folder), FOLDER)
+            column(&prose_line(&session.model), MODEL_WIDTH),
+            column(&prose_line(&folder), FOLDER_WIDTH)
         )
     };
-    let used = 3 + name.width() + does.width() + since.width() + works.width();
+    let used = 3 + name.width() + activity.width() + since.width() + model_and_folder.width();
     let rest = width.saturating_sub(used);
     let title = prose_line(&session.title).into_owned();
-    let mut what =
+    let mut description =
         if title == session.name { prose_line(&session.workspace).into_owned() } else { title };
     if let Some(line) = &session.last_line {
-        what.push_str(&format!(" · {}", prose_line(line)));
+        description.push_str(&format!(" · {}", prose_line(line)));
     }
     Line::from(vec![
         Span::raw("  "),
         Span::raw(name),
         Span::raw(" "),
-        Span::styled(does, tone.style()),
+        Span::styled(activity, tone.style()),
         Span::styled(since, Tone::Dim.style()),
-        Span::styled(works, Tone::Dim.style()),
-        Span::styled(fit(&what, rest), Tone::Dim.style()),
+        Span::styled(model_and_folder, Tone::Dim.style()),
+        Span::styled(fit(&description, rest), Tone::Dim.style()),
     ])
 }
 
@@ -359,7 +367,7 @@ fn column(text: &str, cells: usize) -> String {
 }
 
 /// The tool and the subject of an ask, shortened to this many cells.
-fn wants(request: &AskRequest, cells: usize) -> String {
+fn ask_line(request: &AskRequest, cells: usize) -> String {
     let tool = fit(&format!("{}: ", prose_line(request.tool_name())), cells);
     let left = cells.saturating_sub(tool.width());
     format!("{tool}{}", AskSummary::new(request).fit(left))

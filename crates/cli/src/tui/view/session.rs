@@ -22,51 +22,54 @@ use crate::table::fit;
 use crate::tone::Tone;
 
 /// The most rows of the prompt.
-const PROMPT: u16 = 8;
+const MAX_PROMPT_ROWS: u16 = 8;
 /// The width of the prompt's mark, in cells.
-const MARK: u16 = 2;
+const MARK_WIDTH: u16 = 2;
 /// The width of a command in the list, in cells.
-const COMMAND: usize = 14;
+const COMMAND_WIDTH: usize = 14;
 /// How many queued prompts are shown.
-const QUEUED: usize = 3;
+const MAX_QUEUED: usize = 3;
 /// Rows of the transcript that stay visible above an ask.
 const MIN_TRANSCRIPT_ROWS: u16 = 3;
 /// On a screen with fewer rows, an ask takes the whole screen.
-const SHORT: u16 = 16;
+const SHORT_SCREEN_ROWS: u16 = 16;
 
 /// Draws the session. Returns the cursor's position if text is being typed.
 pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) -> Option<Position> {
     let now = state.now.time;
-    let typed = match &state.session {
+    let completions = match &state.session {
         Some(session) if state.prefix.is_none() && session.open_ask.is_none() => {
-            commands(session, area)
+            completion_lines(session, area)
         }
         _ => vec![],
     };
-    let foot = if typed.is_empty() { foot(state, &hints(state), area) } else { typed };
+    let foot = if completions.is_empty() { foot(state, &hints(state), area) } else { completions };
     let foot_rows = u16::try_from(foot.len()).unwrap_or_default();
     let session = state.session.as_mut()?;
     let queue = queue(session, area.width);
-    let prompt_rows = prompt_rows(session, area.width).min(PROMPT.min(area.height / 3).max(1));
+    let prompt_rows =
+        prompt_rows(session, area.width).min(MAX_PROMPT_ROWS.min(area.height / 3).max(1));
     let below = 2 + foot_rows + u16::try_from(queue.len()).unwrap_or_default() + prompt_rows;
     let room = area.height.saturating_sub(below);
-    let beside = room.saturating_sub(MIN_TRANSCRIPT_ROWS.min(room / 3));
+    let ask_room = room.saturating_sub(MIN_TRANSCRIPT_ROWS.min(room / 3));
     let mut panel = session.open_ask.as_ref().map(|view| {
         let panel = ask::panel(view, session.snapshot.asks.len(), None, area.width);
         // Without room below the transcript, the ask takes the whole screen.
-        let large = view.large || area.height < SHORT || panel.min_height() > usize::from(beside);
+        let large = view.large
+            || area.height < SHORT_SCREEN_ROWS
+            || panel.min_height() > usize::from(ask_room);
         (panel, large)
     });
     let ask_rows = panel.as_ref().map_or(0, |(panel, large)| {
         let wanted = u16::try_from(panel.height()).unwrap_or(u16::MAX);
-        let most = if *large { area.height.saturating_sub(1 + foot_rows) } else { beside };
-        wanted.min(most)
+        let max_rows = if *large { area.height.saturating_sub(1 + foot_rows) } else { ask_room };
+        wanted.min(max_rows)
     });
     let large = panel.as_ref().is_some_and(|(_, large)| *large);
 
     // The parts are drawn from the top down.
     let rows = if large { 0 } else { room - ask_rows };
-    let mut rest = transcript(buffer, Rect { height: rows, ..area }, session);
+    let mut rest = draw_transcript(buffer, Rect { height: rows, ..area }, session);
     rest.height = area.height - rows;
     let mut cursor = None;
     if let (Some((panel, _)), Some(view)) = (panel.take(), &mut session.open_ask) {
@@ -81,17 +84,21 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) -> Option
         }
         let more = if session.below { "↓ more below: Ctrl+End" } else { "" };
         rest = put(buffer, rest, &rule(area.width, more, Tone::Dim.style()));
-        let place = Rect { height: prompt_rows.min(rest.height), ..rest };
-        cursor = cursor.or(prompt(buffer, place, session));
-        rest = Rect { y: rest.y + place.height, height: rest.height - place.height, ..rest };
+        let prompt_area = Rect { height: prompt_rows.min(rest.height), ..rest };
+        cursor = cursor.or(draw_prompt(buffer, prompt_area, session));
+        rest = Rect {
+            y: rest.y + prompt_area.height,
+            height: rest.height - prompt_area.height,
+            ..rest
+        };
     }
-    let last = 1 + foot_rows;
+    let bottom_rows = 1 + foot_rows;
     let at_end = Rect {
-        y: (area.y + area.height).saturating_sub(last).max(rest.y),
-        height: last.min(rest.height),
+        y: (area.y + area.height).saturating_sub(bottom_rows).max(rest.y),
+        height: bottom_rows.min(rest.height),
         ..area
     };
-    let rest = status_line(buffer, at_end, session, now);
+    let rest = draw_status_line(buffer, at_end, session, now);
     foot.iter().fold(rest, |rest, line| put(buffer, rest, line));
     cursor
 }
@@ -105,7 +112,7 @@ fn hints(state: &State) -> Vec<(String, &'static str)> {
     match &state.session {
         Some(session) if session.open_ask.is_some() => vec![hold_hint, help_hint],
         Some(session) if session.layouts.folds.chosen().is_some() => {
-            let back = if session.runs() { esc("interrupt") } else { esc("back") };
+            let back = if session.can_be_interrupted() { esc("interrupt") } else { esc("back") };
             vec![
                 ("Enter".to_owned(), "open or fold"),
                 ("ctrl+↑↓".to_owned(), "choose"),
@@ -116,7 +123,9 @@ fn hints(state: &State) -> Vec<(String, &'static str)> {
         Some(session) if session.closed => {
             vec![("Enter".to_owned(), "open again"), esc("sessions"), help_hint]
         }
-        Some(session) if session.runs() => vec![esc("interrupt"), hold_hint, help_hint],
+        Some(session) if session.can_be_interrupted() => {
+            vec![esc("interrupt"), hold_hint, help_hint]
+        }
         Some(session) if !session.prompt.is_empty() => {
             vec![
                 ("Enter".to_owned(), "send"),
@@ -131,7 +140,7 @@ fn hints(state: &State) -> Vec<(String, &'static str)> {
 }
 
 /// Completions of a typed command, in at most a quarter of the rows.
-fn commands(session: &Session, area: Rect) -> Vec<Line<'static>> {
+fn completion_lines(session: &Session, area: Rect) -> Vec<Line<'static>> {
     let all: Vec<_> = candidates(&session.prompt.text()).collect();
     let rows = usize::from(area.height / 4).max(2);
     let shown = if all.len() > rows { rows - 1 } else { all.len() };
@@ -139,8 +148,8 @@ fn commands(session: &Session, area: Rect) -> Vec<Line<'static>> {
         .iter()
         .take(shown)
         .map(|(command, does)| {
-            let command = Span::styled(format!("{command:COMMAND$}"), Tone::Accent.style());
-            let does = fit(does, usize::from(area.width).saturating_sub(COMMAND + 1));
+            let command = Span::styled(format!("{command:COMMAND_WIDTH$}"), Tone::Accent.style());
+            let does = fit(does, usize::from(area.width).saturating_sub(COMMAND_WIDTH + 1));
             Line::from(vec![command, Span::styled(format!(" {does}"), Tone::Dim.style())])
         })
         .collect();
@@ -152,7 +161,7 @@ fn commands(session: &Session, area: Rect) -> Vec<Line<'static>> {
 }
 
 /// Draws the status bar, with the usage at its right end.
-fn status_line(
+fn draw_status_line(
     buffer: &mut Buffer,
     area: Rect,
     session: &Session,
@@ -171,15 +180,15 @@ fn status_line(
 }
 
 /// Draws the visible part of the transcript.
-fn transcript(buffer: &mut Buffer, area: Rect, session: &mut Session) -> Rect {
+fn draw_transcript(buffer: &mut Buffer, area: Rect, session: &mut Session) -> Rect {
     let (width, height) = (usize::from(area.width), usize::from(area.height));
     session.drawn_size = (width, height);
-    let look = LayoutOptions { width, steps: session.steps };
+    let options = LayoutOptions { width, steps: session.steps };
     let (lines, below) =
-        session.layouts.window(&session.received.transcript, look, &mut session.scroll, height);
+        session.layouts.window(&session.received.transcript, options, &mut session.scroll, height);
     session.below = below;
     if lines.is_empty() && session.pending.is_none() {
-        welcome(buffer, area, session);
+        draw_welcome(buffer, area, session);
     }
     // A short transcript is at the bottom, next to the prompt.
     let free = u16::try_from(height - lines.len().min(height)).unwrap_or_default();
@@ -189,7 +198,7 @@ fn transcript(buffer: &mut Buffer, area: Rect, session: &mut Session) -> Rect {
 }
 
 /// Shown in place of an empty transcript.
-fn welcome(buffer: &mut Buffer, area: Rect, session: &Session) {
+fn draw_welcome(buffer: &mut Buffer, area: Rect, session: &Session) {
     let settings = &session.snapshot.settings;
     let offline = match &*settings.model {
         "rehearsal" => ": plays scripts and needs no key; /model PROVIDER/NAME sets a real one",
@@ -229,7 +238,7 @@ fn policy(mode: holdpoint_common::PolicyMode) -> &'static str {
 /// The queued prompts.
 fn queue(session: &Session, width: u16) -> Vec<Line<'static>> {
     let queued = &session.snapshot.queue;
-    let shown = if queued.len() > QUEUED { QUEUED - 1 } else { queued.len() };
+    let shown = if queued.len() > MAX_QUEUED { MAX_QUEUED - 1 } else { queued.len() };
     let style = Tone::Dim.style().add_modifier(Modifier::ITALIC);
     let text = |text: String| Line::styled(fit(&text, usize::from(width)), style);
     let mut lines: Vec<_> = queued
@@ -248,24 +257,24 @@ fn prompt_rows(session: &Session, width: u16) -> u16 {
     // The text area wraps lines in its own way, so the position of its end is read from it.
     let mut field = session.prompt.area().clone();
     field.move_cursor(CursorMove::Jump(u16::MAX, u16::MAX));
-    let row = Rect { x: 0, y: 0, width: width.saturating_sub(MARK), height: 1 };
+    let row = Rect { x: 0, y: 0, width: width.saturating_sub(MARK_WIDTH), height: 1 };
     (&field).render(row, &mut Buffer::empty(row));
-    u16::try_from(field.screen_cursor().row + 1).unwrap_or(PROMPT)
+    u16::try_from(field.screen_cursor().row + 1).unwrap_or(MAX_PROMPT_ROWS)
 }
 
 /// Draws the prompt. Returns the cursor's position, unless an ask takes the keys.
-fn prompt(buffer: &mut Buffer, area: Rect, session: &Session) -> Option<Position> {
+fn draw_prompt(buffer: &mut Buffer, area: Rect, session: &Session) -> Option<Position> {
     if area.height == 0 || area.width < 4 {
         return None;
     }
-    let asks = session.open_ask.is_some();
-    let mark = if asks { Tone::Dim } else { Tone::User };
-    buffer.set_line(area.x, area.y, &Line::from(Span::styled("› ", mark.style())), MARK);
-    let inside = Rect { x: area.x + MARK, width: area.width - MARK, ..area };
+    let has_ask = session.open_ask.is_some();
+    let mark = if has_ask { Tone::Dim } else { Tone::User };
+    buffer.set_line(area.x, area.y, &Line::from(Span::styled("› ", mark.style())), MARK_WIDTH);
+    let inside = Rect { x: area.x + MARK_WIDTH, width: area.width - MARK_WIDTH, ..area };
     let field = session.prompt.area();
     let mut field = field.clone();
     field.set_cursor_style(Tone::Plain.style());
-    if asks {
+    if has_ask {
         field.set_style(Tone::Dim.style());
         field.set_placeholder_text("");
     } else if session.closed {
@@ -273,5 +282,5 @@ fn prompt(buffer: &mut Buffer, area: Rect, session: &Session) -> Option<Position
     }
     (&field).render(inside, buffer);
     let (cursor, above) = (field.screen_cursor(), usize::from(field.scroll_offset().0));
-    position(inside, (cursor.row.saturating_sub(above), cursor.col)).filter(|_| !asks)
+    position(inside, (cursor.row.saturating_sub(above), cursor.col)).filter(|_| !has_ask)
 }

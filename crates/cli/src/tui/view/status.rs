@@ -1,4 +1,4 @@
-//! The status bar: the session's activity in segments, none of them cut.
+//! The status bar: a session's progress, activity and usage, in as many segments as fit.
 
 use std::path::Path;
 use std::time::Duration;
@@ -19,18 +19,19 @@ use crate::tone::Tone;
 const SPINNER_FRAMES: [&str; 4] = ["◐", "◓", "◑", "◒"];
 /// Milliseconds per frame of the spinner.
 const FRAME_MILLIS: u64 = 125;
-/// The labels of a hold in force and, without room for its kind, of an open ask; and their common
-/// mark.
+/// The label of a hold in force.
 const PAUSED: &str = "⏸ PAUSED";
+/// The label of an open ask if there is no room for the kind of answer it waits for.
 const WAITING: &str = "⏸ waiting";
+/// The mark of a hold and of an open ask.
 const PAUSE: &str = "⏸";
 /// The width of a shortened session name, in cells.
-const NAME: usize = 12;
+const SHORT_NAME_WIDTH: usize = 12;
 
 /// The spinner's frame at this moment.
 pub(super) fn spinner(now: Timestamp) -> &'static str {
-    let turn = usize::try_from(now.0 / FRAME_MILLIS).unwrap_or_default() % SPINNER_FRAMES.len();
-    SPINNER_FRAMES[turn]
+    let frame = usize::try_from(now.0 / FRAME_MILLIS).unwrap_or_default() % SPINNER_FRAMES.len();
+    SPINNER_FRAMES[frame]
 }
 
 /// The bar at this width. The label of the activity is never cut; segments that do not fit beside
@@ -52,15 +53,15 @@ pub(super) fn bar(session: &Session, now: Timestamp, width: usize) -> Line<'stat
     let files = match files_modified.len() {
         0 => String::new(),
         1 => "1 file modified".to_owned(),
-        many => format!("{many} files modified"),
+        count => format!("{count} files modified"),
     };
-    let few_files = files.split(' ').take(2).collect::<Vec<_>>().join(" ");
-    let short_name = fit(&name, NAME);
+    let short_files = files.split(' ').take(2).collect::<Vec<_>>().join(" ");
+    let short_name = fit(&name, SHORT_NAME_WIDTH);
     // From the most to the least detail.
     let layouts: [&[&str]; 8] = [
         &["holdpoint", &name, &time, &iteration, &tasks, &files],
         &[&name, &time, &iteration, &tasks, &files],
-        &[&short_name, &time, &iteration, &tasks, &few_files],
+        &[&short_name, &time, &iteration, &tasks, &short_files],
         &[&short_name, &time, &number, &tasks],
         &[&short_name, &time, &number],
         &[&short_name, &time],
@@ -154,32 +155,34 @@ fn label(session: &Session, now: Timestamp, width: usize) -> (String, Tone) {
         return ("closed".to_owned(), Tone::Dim);
     }
     let waiting = snapshot.asks.first().map(|ask| awaited_answer(&ask.request));
-    let asks = waiting.map(|waiting| format!("{PAUSE} {waiting}")).unwrap_or_default();
-    let (words, tone): (&[&str], _) = match (&snapshot.hold, snapshot.status, waiting) {
+    let ask_label = waiting.map(|waiting| format!("{PAUSE} {waiting}")).unwrap_or_default();
+    let (variants, tone): (&[&str], _) = match (&snapshot.hold, snapshot.status, waiting) {
         (_, SessionStatus::Interrupted, _) => {
             (&[&format!("{spinner} interrupting"), spinner], Tone::Warning)
         }
         // The hold takes effect only after the ask is answered.
-        (Hold::Requested { .. }, _, Some(waiting)) => {
-            (&[&format!("{spinner} PAUSING..., {waiting}"), &asks, WAITING, PAUSE], Tone::Waits)
-        }
+        (Hold::Requested { .. }, _, Some(waiting)) => (
+            &[&format!("{spinner} PAUSING..., {waiting}"), &ask_label, WAITING, PAUSE],
+            Tone::Waits,
+        ),
         (Hold::Requested { .. }, ..) => (&[&format!("{spinner} PAUSING..."), spinner], Tone::Waits),
         // The ask belongs to a restored turn, which continues to its boundary before the hold.
-        (Hold::Standing { cause: HoldCause::Restored, .. }, _, Some(_)) => {
-            (&[&format!("{asks}, then PAUSED: restored"), &asks, WAITING, PAUSE], Tone::Waits)
-        }
+        (Hold::Standing { cause: HoldCause::Restored, .. }, _, Some(_)) => (
+            &[&format!("{ask_label}, then PAUSED: restored"), &ask_label, WAITING, PAUSE],
+            Tone::Waits,
+        ),
         (Hold::Standing { cause: HoldCause::User { .. }, .. }, ..) => {
             (&[PAUSED, PAUSE], Tone::Waits)
         }
         (Hold::Standing { cause, .. }, ..) => {
             (&[&format!("{PAUSED}: {cause}"), PAUSED, PAUSE], Tone::Waits)
         }
-        (Hold::Off, _, Some(_)) => (&[&asks, WAITING, PAUSE], Tone::Waits),
+        (Hold::Off, _, Some(_)) => (&[&ask_label, WAITING, PAUSE], Tone::Waits),
         (Hold::Off, SessionStatus::Running, None) => (&[spinner], Tone::Accent),
         (Hold::Off, SessionStatus::Idle | SessionStatus::Paused, None) => (&[], Tone::Plain),
     };
-    let fits = words.iter().find(|words| words.width() <= width);
-    (fits.map(ToString::to_string).unwrap_or_default(), tone)
+    let longest = variants.iter().find(|variant| variant.width() <= width);
+    (longest.map(ToString::to_string).unwrap_or_default(), tone)
 }
 
 /// Describes the answer that an ask waits for.
@@ -207,7 +210,7 @@ mod tests {
     use super::super::super::scene::{Scene, pause, standing, user};
     use super::*;
 
-    fn labels(scene: &mut Scene, width: usize) -> String {
+    fn label_text(scene: &mut Scene, width: usize) -> String {
         let now = scene.now().time;
         label(scene.state.session.as_ref().unwrap(), now, width).0
     }
@@ -228,7 +231,7 @@ mod tests {
         let mut cut = Scene::session();
         cut.snapshot.status = SessionStatus::Interrupted;
         cut.delta(holdpoint_common::Delta::SavedAgain);
-        for (mut scene, words) in [
+        for (mut scene, variants) in [
             (held, &["⏸ PAUSED", "⏸"][..]),
             (pausing, &["◐ PAUSING...", "◐"]),
             (
@@ -237,13 +240,13 @@ mod tests {
             ),
             (cut, &["◐ interrupting", "◐"]),
         ] {
-            let longest = labels(&mut scene, 200);
+            let longest = label_text(&mut scene, 200);
             for width in 1..longest.width() {
-                let most = words.iter().find(|words| words.width() <= width).unwrap();
-                assert_eq!(labels(&mut scene, width), *most, "{width}: {longest}");
+                let expected = variants.iter().find(|variant| variant.width() <= width).unwrap();
+                assert_eq!(label_text(&mut scene, width), *expected, "{width}: {longest}");
             }
             // The whole screen shows the same label.
-            let shown = labels(&mut scene, 12);
+            let shown = label_text(&mut scene, 12);
             let screen = scene.screen(12, 24);
             assert!(screen.lines().any(|line| line.ends_with(&shown)), "{screen}");
         }
@@ -266,7 +269,7 @@ mod tests {
         ] {
             let mut scene = Scene::session();
             scene.turn("Go.").asks(request);
-            assert_eq!(labels(&mut scene, 80), expected);
+            assert_eq!(label_text(&mut scene, 80), expected);
         }
     }
 

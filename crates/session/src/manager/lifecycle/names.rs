@@ -12,8 +12,8 @@ use crate::names::name_stem;
 pub(crate) struct Names {
     holders: HashMap<String, SessionId>,
     held: HashMap<SessionId, Held>,
-    /// The number that was last appended to a name, while a session has that name.
-    numbered: HashMap<String, u32>,
+    /// The last number that was appended to a taken name, by the name's stem.
+    last_numbers: HashMap<String, u32>,
 }
 
 /// The names of one session.
@@ -35,8 +35,8 @@ impl Names {
         let claimed = self.hold(id, name);
         if claimed {
             let held = self.held.entry(id.clone()).or_default();
-            let before = held.present.replace(name.to_owned());
-            self.free(id, before);
+            let previous = held.present.replace(name.to_owned());
+            self.free(id, previous);
         }
         claimed
     }
@@ -49,7 +49,7 @@ impl Names {
         }
         let stem = name_stem(name);
         loop {
-            let last = self.numbered.entry(stem.to_owned()).or_insert(1);
+            let last = self.last_numbers.entry(stem.to_owned()).or_insert(1);
             *last += 1;
             let numbered = format!("{stem}-{last}");
             if self.claim(id, &numbered) {
@@ -60,21 +60,21 @@ impl Names {
 
     /// Frees the present name of the session.
     pub(crate) fn release(&mut self, id: &SessionId) {
-        let before = self.held.get_mut(id).and_then(|held| held.present.take());
-        self.free(id, before);
+        let present = self.held.get_mut(id).and_then(|held| held.present.take());
+        self.free(id, present);
     }
 
-    /// Reserves the name of a rename, until that is finished. Returns `false` if another session
-    /// has it.
+    /// Reserves the name of a rename, until the rename is finished. Returns `false` if another
+    /// session has the name.
     pub(crate) fn begin_rename(&mut self, id: &SessionId, name: &str) -> bool {
-        let held = self.hold(id, name);
-        if held {
+        let reserved = self.hold(id, name);
+        if reserved {
             self.held.entry(id.clone()).or_default().pending.push(name.to_owned());
         }
-        held
+        reserved
     }
 
-    /// The rename to this name is finished, done or refused.
+    /// The rename to this name is finished, whether it was done or refused.
     pub(crate) fn end_rename(&mut self, id: &SessionId, name: &str) {
         let Some(held) = self.held.get_mut(id) else { return };
         let ended = held
@@ -89,7 +89,8 @@ impl Names {
         self.holders.entry(name.to_owned()).or_insert_with(|| id.clone()) == id
     }
 
-    /// Frees a name that the session had, unless it has it for another reason, too.
+    /// Frees a name of the session, unless the session still has it as its present name or for a
+    /// pending rename.
     fn free(&mut self, id: &SessionId, name: Option<String>) {
         let (Some(name), Some(held)) = (name, self.held.get(id)) else { return };
         if held.present.as_ref() == Some(&name) || held.pending.contains(&name) {
@@ -99,7 +100,7 @@ impl Names {
             self.held.remove(id);
         }
         self.holders.remove(&name);
-        // The next session with this name needs no number.
-        self.numbered.remove(name_stem(&name));
+        // The next session gets the name without a number, and numbers start over.
+        self.last_numbers.remove(name_stem(&name));
     }
 }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use holdpoint_common::SessionId;
 
-/// The places for actors. If none is free, the first caller that waits has the live sessions asked
-/// to unload, one after the other, the least recently used first.
+/// The places for actors. If none is free, live sessions are asked to unload for the first waiting
+/// caller, one after the other, the least recently used first.
 pub(super) struct Places<C> {
     limit: usize,
     taken: usize,
@@ -26,7 +26,7 @@ pub(super) enum Step<C> {
     Grant(SessionId, C),
     /// This session is to unload.
     Unload(SessionId),
-    /// No session makes room, and the limit is this.
+    /// No session makes room. The number is the limit of live sessions.
     Refuse(C, usize),
 }
 
@@ -95,8 +95,8 @@ impl<C> Places<C> {
             return None;
         }
         let Search { asked, pending } = &mut self.search;
-        // A session that refused became the most recently used one, so the first few
-        // are usually not asked yet.
+        // A session that refused became the most recently used one, so a session that was not asked
+        // yet is usually near the start.
         if let Some(id) = self.live.iter().find(|id| !asked.contains(*id)) {
             asked.insert(id.clone());
             *pending = Some(id.clone());
@@ -127,7 +127,7 @@ impl<C> Places<C> {
         self.replied(id);
     }
 
-    /// The session's actor has failed. The place is kept for the next one.
+    /// The session's actor has failed. Its place is kept for the session's next actor.
     pub(super) fn failed(&mut self, id: &SessionId) {
         self.live.remove(id);
         self.replied(id);

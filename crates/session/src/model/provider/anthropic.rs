@@ -12,9 +12,9 @@ mod request;
 const VERSION: &str = "2023-06-01";
 
 /// The prefix for the signature of a visible thought.
-const SIGNED: &str = "anthropic:";
+const SIGNATURE_PREFIX: &str = "anthropic:";
 /// The prefix for a redacted thought, which is sent back unchanged.
-const REDACTED: &str = "anthropic-redacted:";
+const REDACTED_PREFIX: &str = "anthropic-redacted:";
 
 /// The protocol of Anthropic's messages API.
 #[derive(Debug, Clone)]

@@ -9,7 +9,7 @@ mod reader;
 pub(super) mod request;
 
 /// The prefix for Gemini's signatures.
-const SIGNED: &str = "gemini:";
+const SIGNATURE_PREFIX: &str = "gemini:";
 
 /// The protocol of Gemini's `streamGenerateContent`.
 #[derive(Debug, Clone)]

@@ -11,13 +11,13 @@ mod request;
 mod thought_details;
 
 /// The prefix for the name of the field in which a server sent a thought, and expects it back.
-const FIELD: &str = "openai:";
+const FIELD_PREFIX: &str = "openai:";
 
 /// The prefix for the `extra_content` of a call or an answer, as JSON text.
-const EXTRA: &str = "openai-extra:";
+const EXTRA_PREFIX: &str = "openai-extra:";
 
 /// The prefix for the `reasoning_details` of an answer, as JSON text.
-const DETAILS: &str = "openai-details:";
+const DETAILS_PREFIX: &str = "openai-details:";
 
 /// The protocol of chat completions, as lenient as compatible servers require.
 #[derive(Debug, Clone)]

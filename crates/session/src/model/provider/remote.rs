@@ -2,7 +2,8 @@
 //!
 //! A [`Protocol`] is the API of one provider. It writes requests in one pass over the conversation,
 //! and its [`Reader`] reads the frames of an answer, without I/O. Everything else is here: the
-//! client, sending a request, cutting the body into frames, and judging the end of an answer.
+//! client, sending a request, cutting the body into frames, and checking that an answer is
+//! complete.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -20,7 +21,7 @@ use crate::model::{Model, ModelError, ModelEvent, ModelRequest, ModelStream};
 pub(super) use call::OpenCall;
 pub(super) use call_ids::CallIds;
 pub(super) use frames::Framing;
-pub(super) use json::{Arguments, Count, Lenient, Text, malformed, object};
+pub(super) use json::{Arguments, Count, Lenient, Text, malformed, parse_object};
 #[cfg(test)]
 pub(super) use reader::tests as try_reader;
 pub(super) use reader::{
@@ -173,20 +174,21 @@ impl<P: Protocol> Remote<P> {
     fn open(&self, request: &ModelRequest) -> Result<ModelStream, ModelError> {
         let endpoint = self.protocol.endpoint();
         let Endpoint { base_url, proxies, certificates, .. } = endpoint;
-        let client = self.client.get(|| client::client(base_url, proxies, certificates))?;
-        let http = self.protocol.request(&client.http, request).build().map_err(|error| {
-            ModelError::Setup {
-                message: format!(
-                    "the request can't be built: {}",
-                    error::chain(&error.without_url())
-                ),
-                hint: "check the model's key, name and base URL".into(),
-            }
-        })?;
+        let client = self.client.get(|| client::build(base_url, proxies, certificates))?;
+        let http_request =
+            self.protocol.request(&client.http, request).build().map_err(|error| {
+                ModelError::Setup {
+                    message: format!(
+                        "the request can't be built: {}",
+                        error::chain(&error.without_url())
+                    ),
+                    hint: "check the model's key, name and base URL".into(),
+                }
+            })?;
         Ok(answer::stream::<P>(
             Arc::clone(&self.client),
             client,
-            http,
+            http_request,
             endpoint.key.clone(),
             request.bytes(),
         ))
@@ -212,19 +214,22 @@ impl<P: Protocol> Model for Remote<P> {
 }
 
 /// The most bytes of a tool's name that every provider accepts.
-const LONGEST_NAME: usize = 64;
+const MAX_NAME_BYTES: usize = 64;
 
 /// A tool's name in a form that every provider accepts. If a model calls a tool by an invalid name,
-/// the result says so; sent back unchanged, the name would make providers refuse every later
-/// request.
+/// the call's result reports that; the name itself, sent back unchanged, would make providers
+/// refuse every later request.
 pub(super) fn wire_name(name: &str) -> Cow<'_, str> {
     let legal = |char: char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-');
-    if (1..=LONGEST_NAME).contains(&name.len()) && name.chars().all(legal) {
+    if (1..=MAX_NAME_BYTES).contains(&name.len()) && name.chars().all(legal) {
         return Cow::Borrowed(name);
     }
-    let mended: String =
-        name.chars().take(LONGEST_NAME).map(|char| if legal(char) { char } else { '_' }).collect();
-    Cow::Owned(if mended.is_empty() { "unknown".to_owned() } else { mended })
+    let replaced: String = name
+        .chars()
+        .take(MAX_NAME_BYTES)
+        .map(|char| if legal(char) { char } else { '_' })
+        .collect();
+    Cow::Owned(if replaced.is_empty() { "unknown".to_owned() } else { replaced })
 }
 
 /// A tool's result for the model. It is never empty, because some providers refuse that.

@@ -92,7 +92,7 @@ impl Script {
     fn parse_lines(text: &str, marked: bool) -> Result<Option<Self>, ScriptError> {
         let mut script = Self::default();
         let mut step: Vec<Instruction> = Vec::new();
-        let mut found = false;
+        let mut has_instruction = false;
         let mut rest = text;
         while !rest.is_empty() {
             let start = rest;
@@ -106,23 +106,23 @@ impl Script {
             let fail =
                 |message: String| ScriptError { line: 1 + before.matches('\n').count(), message };
             let parsed = match ScriptLine::parse(line) {
-                Some(words) => words,
-                None if !found && !marked => return Ok(None),
+                Some(parsed) => parsed,
+                None if !has_instruction && !marked => return Ok(None),
                 None => return Err(fail(format!("`{}` is not an instruction", first_word(line)))),
             };
-            found = true;
+            has_instruction = true;
             let instruction = match parsed {
                 ScriptLine::EndOfStep => {
                     script.end_step(&mut step);
                     continue;
                 }
                 ScriptLine::Call(words) => {
-                    let (call, left) = parse_call(words, start).map_err(fail)?;
-                    rest = left;
+                    let (call, after_call) = parse_call(words, start).map_err(fail)?;
+                    rest = after_call;
                     call
                 }
-                ScriptLine::Other { word, rate, words } => {
-                    parse_other(word, rate, words).map_err(fail)?
+                ScriptLine::Other { keyword, rate, words } => {
+                    parse_other(keyword, rate, words).map_err(fail)?
                 }
             };
             // Calls end a step, unless another call follows.
@@ -134,7 +134,7 @@ impl Script {
             step.push(instruction);
         }
         script.end_step(&mut step);
-        Ok(found.then_some(script))
+        Ok(has_instruction.then_some(script))
     }
 
     fn end_step(&mut self, step: &mut Vec<Instruction>) {
@@ -148,7 +148,7 @@ impl Script {
 enum ScriptLine<'a> {
     EndOfStep,
     Call(&'a str),
-    Other { word: &'a str, rate: Option<&'a str>, words: &'a str },
+    Other { keyword: &'a str, rate: Option<&'a str>, words: &'a str },
 }
 
 impl<'a> ScriptLine<'a> {
@@ -157,22 +157,22 @@ impl<'a> ScriptLine<'a> {
             return Some(Self::EndOfStep);
         }
         if let Some(command) = line.strip_prefix("shell:") {
-            return Some(Self::Other { word: "shell:", rate: None, words: command.trim() });
+            return Some(Self::Other { keyword: "shell:", rate: None, words: command.trim() });
         }
         if let Some(question) = line.strip_prefix("ask:") {
-            return Some(Self::Other { word: "ask:", rate: None, words: question.trim() });
+            return Some(Self::Other { keyword: "ask:", rate: None, words: question.trim() });
         }
         let first = first_word(line);
         let words = line[first.len()..].trim();
         match first.split_once('@') {
-            Some((word @ ("say" | "think"), rate)) => {
-                Some(Self::Other { word, rate: Some(rate), words })
+            Some((keyword @ ("say" | "think"), rate)) => {
+                Some(Self::Other { keyword, rate: Some(rate), words })
             }
             Some(_) => None,
             None => match first {
                 "call" => Some(Self::Call(words)),
                 "say" | "think" | "wait" | "fail" | "flood" | "hang" => {
-                    Some(Self::Other { word: first, rate: None, words })
+                    Some(Self::Other { keyword: first, rate: None, words })
                 }
                 _ => None,
             },
@@ -185,7 +185,7 @@ fn first_word(line: &str) -> &str {
 }
 
 /// Parses a `call`. `words` is the rest of the line; `text` is everything from the beginning of the
-/// line, because the arguments may span several lines.
+/// line, because the arguments may span several lines. Returns the call and the lines after it.
 fn parse_call<'a>(words: &str, text: &'a str) -> Result<(Instruction, &'a str), String> {
     let tool = first_word(words);
     if tool.is_empty() {
@@ -217,13 +217,13 @@ fn parse_call<'a>(words: &str, text: &'a str) -> Result<(Instruction, &'a str), 
     Ok((Instruction::Call { tool: tool.to_owned(), arguments: written.to_owned() }, after))
 }
 
-fn parse_other(word: &str, rate: Option<&str>, words: &str) -> Result<Instruction, String> {
+fn parse_other(keyword: &str, rate: Option<&str>, words: &str) -> Result<Instruction, String> {
     let rate = rate.map(|rate| {
         let number = rate.parse().ok().filter(|rate| (1..=MAX_RATE).contains(rate));
         number.ok_or_else(|| format!("`{rate}` is not a rate (1 to {MAX_RATE} words per second)"))
     });
     let rate = rate.transpose()?;
-    match word {
+    match keyword {
         "shell:" if words.is_empty() => Err("`shell:` needs a command (shell: COMMAND)".into()),
         "shell:" => {
             let arguments = serde_json::json!({ "command": words }).to_string();
@@ -236,7 +236,7 @@ fn parse_other(word: &str, rate: Option<&str>, words: &str) -> Result<Instructio
         }
         "say" => Ok(Instruction::Say { rate, text: unescape(words) }),
         "think" => Ok(Instruction::Think { rate, text: unescape(words) }),
-        "fail" | "wait" | "flood" if words.is_empty() => Err(match word {
+        "fail" | "wait" | "flood" if words.is_empty() => Err(match keyword {
             "fail" => "`fail` needs the text of an error".to_owned(),
             "wait" => "`wait` needs a time (500ms, 2s; at most a day)".to_owned(),
             _ => format!(
@@ -285,16 +285,16 @@ fn unescape(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
-        let meant = match (c, chars.peek()) {
+        let escaped = match (c, chars.peek()) {
             ('\\', Some('n')) => Some('\n'),
             ('\\', Some('t')) => Some('\t'),
             ('\\', Some('\\')) => Some('\\'),
             _ => None,
         };
-        if meant.is_some() {
+        if escaped.is_some() {
             chars.next();
         }
-        plain.push(meant.unwrap_or(c));
+        plain.push(escaped.unwrap_or(c));
     }
     plain
 }
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_script_is_none() {
+    fn other_text_is_not_a_script() {
         for text in [
             "",
             "\n# only a remark",

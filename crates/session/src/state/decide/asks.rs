@@ -15,9 +15,9 @@ use crate::state::{Phase, Settled};
 impl Decide for AnswerRequest {
     fn decide(&self, by: &Who, builder: &mut DecisionBuilder<'_>) -> Result<Answered, Refused> {
         let Self { ask: id, answer } = self;
-        let ours = id.session == *builder.state.id();
-        let Some(ask) = builder.state.asks.iter().find(|ask| ours && ask.id == *id) else {
-            let settled = builder.state.settled.get(&id.seq).filter(|_| ours);
+        let is_ours = id.session == *builder.state.id();
+        let Some(ask) = builder.state.asks.iter().find(|ask| is_ours && ask.id == *id) else {
+            let settled = builder.state.settled.get(&id.seq).filter(|_| is_ours);
             return Err(Refused::Answer(match settled {
                 Some(Settled::Answered(by)) => {
                     AnswerError::AlreadyAnswered { ask: id.clone(), by: by.clone() }
@@ -32,11 +32,13 @@ impl Decide for AnswerRequest {
         // *Always* also answers every other open ask with the same key.
         let always =
             ask.always.as_ref().filter(|_| matches!(answer, Answer::Approve { always: true }));
-        let alike = |other: &&Ask| {
+        let has_same_key = |other: &&Ask| {
             other.id != ask.id && always.is_some() && other.always.as_ref() == always
         };
-        let answered: Vec<_> =
-            std::iter::once(ask).chain(builder.state.asks.iter().filter(alike)).cloned().collect();
+        let answered: Vec<_> = std::iter::once(ask)
+            .chain(builder.state.asks.iter().filter(has_same_key))
+            .cloned()
+            .collect();
         for ask in answered {
             builder.settle_by(&ask, answer.clone(), AnsweredBy::Client(by.clone()));
         }
@@ -80,8 +82,8 @@ impl Decide for AsksRequest {
 }
 
 impl DecisionBuilder<'_> {
-    /// Lets a turn with an answered ask run to its next boundary, if it was kept over a restart and
-    /// is held.
+    /// Lets a turn with an answered ask run to its next boundary, if the turn was kept over a
+    /// restart and is held.
     fn continue_to_boundary(&mut self) {
         if let Hold::Standing { cause, .. } = &self.state.hold {
             let hold = Hold::Requested { cause: cause.clone(), since: self.moment.now };
@@ -144,9 +146,10 @@ pub(super) fn reply_to(request: &AskRequest, answer: &Answer, by: &AnsweredBy) -
             AskReply::Pause(PauseResponse::Resumed)
         }
         (AskRequest::Question(request), Answer::Reply { answers }) => {
-            let place = |id: &str| request.questions.iter().position(|question| question.id == id);
+            let position =
+                |id: &str| request.questions.iter().position(|question| question.id == id);
             let mut replies = answers.clone();
-            replies.sort_by_key(|reply| place(&reply.id));
+            replies.sort_by_key(|reply| position(&reply.id));
             AskReply::Question(QuestionResponse::Replied { replies })
         }
         (AskRequest::Question(_), _) => AskReply::Question(match by {

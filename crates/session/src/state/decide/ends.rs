@@ -74,14 +74,14 @@ impl Decide for CloseRequest {
 }
 
 impl DecisionBuilder<'_> {
-    /// Cuts the turn: nothing of it starts any more, and its asks are closed.
-    pub(super) fn cut(&mut self, turn: TurnId, cause: CutCause, asks: AskCloseCause) {
+    /// Cuts the turn: no work of the turn starts any more, and its asks are closed.
+    pub(super) fn cut(&mut self, turn: TurnId, cause: CutCause, ask_cause: AskCloseCause) {
         self.effects.push(Effect::Cancel { turn });
         self.record(TurnFact::Cut { cause });
-        self.close_asks(asks);
+        self.close_asks(ask_cause);
     }
 
-    /// Returns the queue to the client and turns the hold off, after its turn was cut.
+    /// Returns the queue to the client and turns the hold off, after an interrupt or a close.
     fn hand_back(&mut self) {
         self.return_queue();
         if self.state.hold != Hold::Off {
@@ -106,7 +106,7 @@ impl DecisionBuilder<'_> {
         self.effects.push(Effect::Stop);
     }
 
-    pub(super) fn finish(
+    pub(super) fn finish_turn(
         &mut self,
         turn: &Turn,
         outcome: Outcome,
@@ -119,14 +119,14 @@ impl DecisionBuilder<'_> {
             Phase::Interrupting(_, cut) => Some(cut),
             Phase::Idle | Phase::Running(_) | Phase::Closed => None,
         };
-        self.answer_open_calls(
+        self.end_open_calls(
             turn,
             if cut.is_some() { "the turn was interrupted" } else { "the turn ended" },
         );
         // The turn's jobs ended with the cut, and the runner waited for that. Their own reports may
         // arrive later.
-        let over = outcome != Outcome::Panicked && processes.not_ended.is_empty();
-        if over && cut.is_some() {
+        let jobs_ended = outcome != Outcome::Panicked && processes.not_ended.is_empty();
+        if jobs_ended && cut.is_some() {
             self.end_jobs_of(turn.id);
         }
         // A runner that panicked or vanished reports no tools.
@@ -136,9 +136,9 @@ impl DecisionBuilder<'_> {
         }
         // The request of a step without an answer may never have been sent. Such a step counts only
         // if its runner panicked.
-        let counts = outcome == Outcome::Panicked
+        let step_counts = outcome == Outcome::Panicked
             || turn.open_step.is_some_and(|step| step.answer_bytes > 0);
-        let usage = if counts { self.end_step(turn) } else { turn.usage };
+        let usage = if step_counts { self.end_step(turn) } else { turn.usage };
         self.record(match cut {
             Some(cut) => TurnFact::Finished {
                 outcome: Outcome::Interrupted,
@@ -175,7 +175,7 @@ impl DecisionBuilder<'_> {
     }
 
     /// Gives every open call a result that says how the call ended.
-    pub(super) fn answer_open_calls(&mut self, turn: &Turn, why: &str) {
+    pub(super) fn end_open_calls(&mut self, turn: &Turn, why: &str) {
         for (call, stage) in &turn.calls {
             let result = match stage {
                 CallStage::Started => {

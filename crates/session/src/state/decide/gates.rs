@@ -33,12 +33,12 @@ impl DecisionBuilder<'_> {
         if let Some(reason) = self.turn_limit(turn) {
             return GateReply::Limit { reason };
         }
-        let spent =
+        let reached =
             self.state.run.as_ref().and_then(|run| run.limit_within_iteration(self.moment.now));
-        let cause = match (&self.state.hold, spent) {
+        let cause = match (&self.state.hold, reached) {
             (Hold::Standing { .. }, _) => return GateReply::Wait,
-            (Hold::Requested { cause, .. }, spent)
-                if spent.is_some() || (turn.step > 0 && self.holds_at_steps()) =>
+            (Hold::Requested { cause, .. }, reached)
+                if reached.is_some() || (turn.step > 0 && self.holds_at_steps()) =>
             {
                 cause.clone()
             }
@@ -111,7 +111,7 @@ impl DecisionBuilder<'_> {
             (CallStage::Approved { .. }, Clearance::Allow | Clearance::Ask(_)) => {
                 self.start_call(call)
             }
-            (CallStage::Asking, clearance) => self.still_asking(call, &clearance),
+            (CallStage::Asking, clearance) => self.keep_asking(call, &clearance),
             (CallStage::Denied { reason, by }, _) => {
                 GateReply::Denied { reason: denial(reason.as_deref(), by) }
             }
@@ -122,7 +122,7 @@ impl DecisionBuilder<'_> {
 
     /// Lets a call with an open Confirm wait, unless its effect is no longer the one that the user
     /// saw.
-    pub(super) fn still_asking(&mut self, call: CallId, clearance: &Clearance) -> GateReply {
+    pub(super) fn keep_asking(&mut self, call: CallId, clearance: &Clearance) -> GateReply {
         let of_call = |ask: &&Ask| ask.call == call && ask.origin == AskOrigin::Policy;
         match (self.state.asks.iter().find(of_call), clearance) {
             (Some(ask), Clearance::Ask(confirm)) if ask.request != confirm.request() => {

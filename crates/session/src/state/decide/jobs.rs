@@ -14,9 +14,9 @@ impl Input for JobStarted {
         let Self { turn, call, command } = self;
         // The report goes through the actor's mailbox, so it may arrive after the result of its
         // call and even after the end of its turn.
-        let known = turn < builder.state.next_turn() && !builder.state.has_job(call);
+        let is_new_job = turn < builder.state.next_turn() && !builder.state.has_job(call);
         match &builder.state.phase {
-            Phase::Idle | Phase::Running(_) if known => {
+            Phase::Idle | Phase::Running(_) if is_new_job => {
                 let job = Job { id: call, turn, command, since: builder.moment.now };
                 builder.record(JobFact::Started { job });
                 Ok(Reception::Noted)
@@ -58,8 +58,8 @@ impl DecisionBuilder<'_> {
                 .iter()
                 .any(|fact| matches!(fact, Fact::Job(JobFact::Ended { job, .. }) if *job == id))
         };
-        let open: Vec<_> =
+        let running: Vec<_> =
             self.state.jobs.iter().map(|job| job.id).filter(|id| !has_ended(*id)).collect();
-        self.record_all(open.into_iter().map(|job| JobFact::Ended { job, end }));
+        self.record_all(running.into_iter().map(|job| JobFact::Ended { job, end }));
     }
 }

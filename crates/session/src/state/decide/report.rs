@@ -49,7 +49,7 @@ impl Input for RunnerReport {
             Report::FilesChanged(paths) if paths.is_empty() => {}
             Report::FilesChanged(paths) => builder.record(RunFact::FilesChanged { paths }),
             Report::Finished { outcome, error, tools, processes } => {
-                builder.finish(open, outcome, error, tools, processes);
+                builder.finish_turn(open, outcome, error, tools, processes);
             }
         }
         Ok(Reception::Noted)

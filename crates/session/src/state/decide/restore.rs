@@ -22,9 +22,9 @@ impl Input for Restore {
         let Self { cause, draft } = self;
         // A restart that is already recorded is not recorded again, unless work has begun since. A
         // turn with an open policy Confirm does not count as new work: it stays open.
-        let nothing_new = builder.state.turn().is_none_or(Turn::has_open_confirm);
+        let no_new_work = builder.state.turn().is_none_or(Turn::has_open_confirm);
         let already_recorded =
-            cause == RestoreCause::Restart && builder.state.restarted && nothing_new;
+            cause == RestoreCause::Restart && builder.state.restarted && no_new_work;
         if !already_recorded {
             builder.record(SessionFact::Restored { cause });
         }
@@ -35,7 +35,7 @@ impl Input for Restore {
                 (AskCloseCause::Restart, CutCause::Restart, Outcome::Interrupted)
             }
         };
-        let mut run = builder.state.run.is_some();
+        let mut has_run = builder.state.run.is_some();
         match &builder.state.phase {
             Phase::Idle | Phase::Closed => {}
             Phase::Running(turn) if cause != RestoreCause::Panic && turn.has_open_confirm() => {
@@ -61,7 +61,7 @@ impl Input for Restore {
                 );
                 if matches!(cut.cause, CutCause::User { .. }) {
                     builder.end_run(RunEnd::Interrupted, None);
-                    run = false;
+                    has_run = false;
                 }
                 if let Some(by) = cut.closing.clone() {
                     builder.return_queue();
@@ -71,7 +71,7 @@ impl Input for Restore {
             }
         }
         builder.end_jobs(JobEnd::Lost);
-        builder.hold_pending_work(run);
+        builder.hold_pending_work(has_run);
         Ok(())
     }
 }
@@ -79,8 +79,8 @@ impl Input for Restore {
 impl DecisionBuilder<'_> {
     /// Holds the queue and the run, if there are any, so that no work starts by itself. Without
     /// either, the hold is turned off.
-    pub(super) fn hold_pending_work(&mut self, run: bool) {
-        let hold = match (&self.state.hold, self.state.queue.is_empty() && !run) {
+    pub(super) fn hold_pending_work(&mut self, has_run: bool) {
+        let hold = match (&self.state.hold, self.state.queue.is_empty() && !has_run) {
             (_, true) => Hold::Off,
             (hold @ Hold::Standing { cause: HoldCause::Restored, .. }, false) => hold.clone(),
             (_, false) => Hold::Standing { cause: HoldCause::Restored, since: self.moment.now },
@@ -92,7 +92,8 @@ impl DecisionBuilder<'_> {
 
     /// The saved part of the answer that was cut, unless the log has the answer itself.
     fn drafted_answer(&self, draft: &[Arc<Event>]) -> Option<AssistantMessage> {
-        // If calls are open, the log has their answer, and no other begins before their results.
+        // If calls are open, the log has their answer, and no other answer begins before their
+        // results.
         let turn = self.state.turn().filter(|turn| turn.step > 0 && turn.calls.is_empty())?;
         let of_step =
             |event: &&Arc<Event>| event.turn == Some(turn.id) && event.step == Some(turn.step);
@@ -133,26 +134,31 @@ impl DecisionBuilder<'_> {
     /// Keeps the calls of a turn that have an open policy Confirm: their tools have not started,
     /// and start when the user approves. The other open calls end, whether they had started or were
     /// not asked about yet, and are not run again.
-    pub(super) fn keep_open_confirms(&mut self, turn: &Turn, asks: AskCloseCause, why: &CutCause) {
+    pub(super) fn keep_open_confirms(
+        &mut self,
+        turn: &Turn,
+        ask_cause: AskCloseCause,
+        cut_cause: &CutCause,
+    ) {
         for ask in self.state.asks.iter().filter(|ask| ask.origin == AskOrigin::Tool) {
-            self.record(AskFact::Closed { ask: ask.id.clone(), cause: asks });
+            self.record(AskFact::Closed { ask: ask.id.clone(), cause: ask_cause });
         }
         let calls =
             turn.calls.iter().filter(|(_, stage)| *stage != CallStage::Asking).cloned().collect();
-        self.answer_open_calls(&Turn { calls, ..turn.clone() }, &why.to_string());
+        self.end_open_calls(&Turn { calls, ..turn.clone() }, &cut_cause.to_string());
     }
 
     /// Ends a turn whose runner is gone.
     fn end_lost_turn(
         &mut self,
         turn: &Turn,
-        asks: AskCloseCause,
+        ask_cause: AskCloseCause,
         outcome: Outcome,
         cause: CutCause,
         mut receipt: Receipt,
     ) {
-        self.close_asks(asks);
-        self.answer_open_calls(turn, &cause.to_string());
+        self.close_asks(ask_cause);
+        self.end_open_calls(turn, &cause.to_string());
         let usage = self.end_step(turn);
         receipt.uncounted = true;
         receipt.tools.extend(lost_tools(turn));

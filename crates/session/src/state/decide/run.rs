@@ -55,7 +55,7 @@ impl Input for WaitOver {
                 builder.start_iteration(run);
                 Ok(Reception::Noted)
             }
-            // The run was held, continued or ended in the meantime; another may wait by now.
+            // The run was held, continued or ended in the meantime; another run may wait by now.
             (Phase::Idle | Phase::Running(_) | Phase::Interrupting(..) | Phase::Closed, _, _) => {
                 Ok(Reception::Stale)
             }
@@ -88,9 +88,9 @@ impl DecisionBuilder<'_> {
         let counts = self.state.tasks.counts();
         // If the run has closed no task itself, the model's word decides: the turn has to end as
         // done.
-        let worked_off = counts.closed() > self.state.closed_before_run;
+        let has_closed_tasks = counts.closed() > self.state.closed_before_run;
         counts.open() == 0
-            && (worked_off || outcome == Outcome::Done)
+            && (has_closed_tasks || outcome == Outcome::Done)
             && self.state.queue.is_empty()
             && self.state.history.unanswered_prompts().next().is_none()
     }
@@ -161,7 +161,8 @@ impl DecisionBuilder<'_> {
 
     /// Starts the next iteration, or repeats the one that was cut, and delivers the queued prompts.
     fn start_iteration(&mut self, run: &Run) {
-        let (turn, resumed) = (self.state.next_turn(), run.cut);
+        let turn = self.state.next_turn();
+        let resumed = run.cut;
         let iteration =
             if resumed { run.progress.iteration } else { run.progress.iteration.saturating_add(1) };
         self.record(RunFact::IterationStarted { turn, iteration, resumed });

@@ -36,9 +36,9 @@ impl Input for Shutdown {
 impl DecisionBuilder<'_> {
     /// Ends the actor of a session without an open turn. Its queue and its run wait for the
     /// restart.
-    pub(super) fn end_actor(&mut self, run: bool) {
+    pub(super) fn end_actor(&mut self, has_run: bool) {
         self.end_jobs(JobEnd::Shutdown);
-        self.hold_pending_work(run);
+        self.hold_pending_work(has_run);
         self.effects.push(Effect::Stop);
     }
 }

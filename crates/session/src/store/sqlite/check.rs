@@ -11,7 +11,7 @@ use super::{Shared, StoreError, reader, rows, spawn};
 
 /// How many facts are read at a time. Between two pages the thread checks whether the store is
 /// closing.
-const PAGE: usize = 1_000;
+const PAGE_FACTS: usize = 1_000;
 
 /// The check of a store. Its thread ends early when this is dropped.
 #[derive(Default)]
@@ -29,7 +29,7 @@ impl Check {
     ) -> BoxFuture<'static, ()> {
         let mut ended = self
             .ended
-            .get_or_init(|| begin(Arc::clone(shared), Arc::downgrade(self), reading))
+            .get_or_init(|| start_thread(Arc::clone(shared), Arc::downgrade(self), reading))
             .clone();
         async move {
             // If the thread could not be started, the check has ended, too.
@@ -39,7 +39,7 @@ impl Check {
     }
 }
 
-fn begin(
+fn start_thread(
     shared: Arc<Shared>,
     check: Weak<Check>,
     reading: &watch::Sender<()>,
@@ -66,7 +66,7 @@ fn read_all(shared: &Shared, check: &Weak<Check>) -> Result<(), StoreError> {
                 return Ok(());
             }
             match reader::in_transaction(shared, &mut db, |db| {
-                rows::page(db, &session, &(from..u64::MAX), PAGE)
+                rows::page(db, &session, &(from..u64::MAX), PAGE_FACTS)
             }) {
                 Ok(page) => {
                     shared.note_gaps(&session, &page.facts);

@@ -15,7 +15,7 @@ pub(super) const ROLLBACK_JOURNAL: &str = "-journal";
 /// The suffixes of the files that SQLite keeps beside a database.
 pub(super) const SIDE_FILE_SUFFIXES: [&str; 3] = ["-wal", "-shm", ROLLBACK_JOURNAL];
 
-/// The path of one of those files.
+/// The path of the file with this suffix beside a database.
 pub(super) fn side_file(database: &Path, suffix: &str) -> PathBuf {
     let mut path = database.as_os_str().to_owned();
     path.push(suffix);

@@ -17,14 +17,14 @@ pub(super) enum ReadRequest {
     Page {
         session: SessionId,
         range: Range<u64>,
-        most: usize,
+        max_facts: usize,
         done: oneshot::Sender<Result<Page, StoreError>>,
     },
     /// The number at which the newest facts begin.
     Newest {
         session: SessionId,
         range: Range<u64>,
-        newest: usize,
+        count: usize,
         done: oneshot::Sender<Result<u64, StoreError>>,
     },
     Draft {
@@ -47,24 +47,25 @@ pub(super) enum ReadRequest {
 }
 
 /// Reads until every sender is gone.
-pub(super) fn run(shared: &Shared, jobs: &Receiver<ReadRequest>) {
+pub(super) fn run(shared: &Shared, requests: &Receiver<ReadRequest>) {
     let mut db = None;
-    for job in jobs {
+    for request in requests {
         // After any failure the connection is opened again, so a database that was moved back is
         // found.
-        match job {
-            ReadRequest::Page { session, range, most, done } => {
-                let page =
-                    in_transaction(shared, &mut db, |db| rows::page(db, &session, &range, most));
+        match request {
+            ReadRequest::Page { session, range, max_facts, done } => {
+                let page = in_transaction(shared, &mut db, |db| {
+                    rows::page(db, &session, &range, max_facts)
+                });
                 if let Ok(page) = &page {
                     shared.note_gaps(&session, &page.facts);
                 }
                 // The caller may have stopped waiting.
                 let _ = done.send(page);
             }
-            ReadRequest::Newest { session, range, newest, done } => {
+            ReadRequest::Newest { session, range, count, done } => {
                 let _ = done.send(in_transaction(shared, &mut db, |db| {
-                    rows::newest(db, &session, &range, newest)
+                    rows::newest(db, &session, &range, count)
                 }));
             }
             ReadRequest::Draft { session, done } => {
@@ -84,12 +85,12 @@ pub(super) fn run(shared: &Shared, jobs: &Receiver<ReadRequest>) {
 }
 
 /// The database that a connection reads: how often this process replaced it, and its file.
-type Current = (usize, Option<Identity>);
+type DatabaseId = (usize, Option<Identity>);
 
 /// Runs `read` in one transaction, so that all its queries see the database at one moment.
 pub(super) fn in_transaction<T>(
     shared: &Shared,
-    db: &mut Option<(Current, Connection)>,
+    db: &mut Option<(DatabaseId, Connection)>,
     read: impl FnOnce(&Connection) -> Result<T, StoreError>,
 ) -> Result<T, StoreError> {
     let current = (shared.generation(), Identity::at_path(&shared.path));
@@ -97,9 +98,9 @@ pub(super) fn in_transaction<T>(
         Some((known, connection)) if known == current && current.1.is_some() => connection,
         _ => schema::open_for_reading(&shared.path)?,
     };
-    let moment = connection.unchecked_transaction()?;
-    let result = read(&moment);
-    drop(moment);
+    let transaction = connection.unchecked_transaction()?;
+    let result = read(&transaction);
+    drop(transaction);
     *db = result.is_ok().then_some((current, connection));
     result
 }
@@ -123,7 +124,7 @@ fn saved(db: &Connection, session: &SessionId) -> Result<Option<SavedSession>, S
 }
 
 /// All facts of a session.
-fn all(db: &Connection, session: &SessionId) -> Result<Vec<Arc<Event>>, StoreError> {
+fn all_facts(db: &Connection, session: &SessionId) -> Result<Vec<Arc<Event>>, StoreError> {
     let (mut facts, mut next) = (Vec::new(), Some(0));
     while let Some(from) = next {
         let mut page = rows::page(db, session, &(from..u64::MAX), usize::MAX)?;
@@ -148,7 +149,7 @@ fn list(db: &Connection) -> Result<Vec<SavedSession>, StoreError> {
             None => {
                 let id: String = row.get(0)?;
                 let Ok(id) = id.parse() else { continue };
-                summary_of(&all(db, &id)?)
+                summary_of(&all_facts(db, &id)?)
             }
         };
         let Some(summary) = summary else { continue };

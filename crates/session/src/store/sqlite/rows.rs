@@ -15,7 +15,7 @@ use crate::store::{Page, last_seq_of};
 const PAGE_BYTES: usize = 1 << 20;
 
 /// A fact as the database stores it.
-pub(super) struct Stored<'row> {
+pub(super) struct StoredFact<'row> {
     pub(super) seq: u64,
     /// The number of the fact before; `None` if an older version wrote the row.
     pub(super) after: Option<u64>,
@@ -41,7 +41,7 @@ pub(super) fn check_sum(session: &SessionId, seq: u64, after: u64, text: &str) -
     hash.digest().cast_signed()
 }
 
-impl<'row> Stored<'row> {
+impl<'row> StoredFact<'row> {
     fn from_row(row: &'row Row<'_>) -> rusqlite::Result<Self> {
         let (seq, after) = (row.get::<_, i64>(0)?.cast_unsigned(), row.get::<_, Option<i64>>(1)?);
         let bytes = row.get_ref(2)?.as_bytes()?;
@@ -50,8 +50,8 @@ impl<'row> Stored<'row> {
         Ok(Self { seq, after: after.map(i64::cast_unsigned), text, check_sum: row.get(3)? })
     }
 
-    fn into_owned(self) -> Stored<'static> {
-        Stored { text: Cow::Owned(self.text.into_owned()), ..self }
+    fn into_owned(self) -> StoredFact<'static> {
+        StoredFact { text: Cow::Owned(self.text.into_owned()), ..self }
     }
 
     fn read(&self, session: &SessionId) -> ReadFact {
@@ -77,24 +77,26 @@ pub(super) fn missing(before: u64, seq: u64, after: Option<u64>) -> Option<Range
 
 const COLUMNS: &str = "seq, after, event, check_sum";
 
-/// The first facts in a range, in order: at most `most`, or fewer if they are large. The flag says
-/// whether there may be more.
+/// The facts of session `?1` with numbers from `?2` on and below `?3`, in order.
+const IN_RANGE: &str = "FROM facts WHERE session = ?1 AND seq >= ?2 AND seq < ?3 ORDER BY seq";
+
+/// The first facts in a range, in order: at most `max_facts`, or fewer if they are large. Also
+/// returns whether there may be more.
 fn select(
     db: &Connection,
     session: &SessionId,
     range: &Range<u64>,
-    most: usize,
+    max_facts: usize,
 ) -> Result<(Vec<ReadFact>, bool), StoreError> {
-    let within = "FROM facts WHERE session = ?1 AND seq >= ?2 AND seq < ?3 ORDER BY seq";
-    let mut select = db.prepare_cached(&format!("SELECT {COLUMNS} {within}"))?;
+    let mut select = db.prepare_cached(&format!("SELECT {COLUMNS} {IN_RANGE}"))?;
     let mut rows =
         select.query(params![session.as_str(), signed(range.start), signed(range.end)])?;
     let (mut facts, mut bytes) = (Vec::new(), 0);
     while let Some(row) = rows.next()? {
-        let fact = Stored::from_row(row)?;
+        let fact = StoredFact::from_row(row)?;
         bytes += fact.text.len();
         facts.push(fact.read(session));
-        if facts.len() >= most || bytes > PAGE_BYTES {
+        if facts.len() >= max_facts || bytes > PAGE_BYTES {
             return Ok((facts, true));
         }
     }
@@ -107,7 +109,7 @@ pub(super) fn around_damage(
     db: &Connection,
     session: &SessionId,
     range: &Range<u64>,
-) -> (Vec<Stored<'static>>, Option<Range<u64>>) {
+) -> (Vec<StoredFact<'static>>, Option<Range<u64>>) {
     let (mut before, whole) = until_error(db, session, range, "ASC");
     if whole {
         return (before, None);
@@ -126,15 +128,14 @@ fn until_error(
     session: &SessionId,
     range: &Range<u64>,
     order: &str,
-) -> (Vec<Stored<'static>>, bool) {
+) -> (Vec<StoredFact<'static>>, bool) {
     let mut facts = Vec::new();
     let mut read = || -> rusqlite::Result<()> {
-        let within = "FROM facts WHERE session = ?1 AND seq >= ?2 AND seq < ?3 ORDER BY seq";
-        let mut select = db.prepare(&format!("SELECT {COLUMNS} {within} {order}"))?;
+        let mut select = db.prepare(&format!("SELECT {COLUMNS} {IN_RANGE} {order}"))?;
         let mut rows =
             select.query(params![session.as_str(), signed(range.start), signed(range.end)])?;
         while let Some(row) = rows.next()? {
-            facts.push(Stored::from_row(row)?.into_owned());
+            facts.push(StoredFact::from_row(row)?.into_owned());
         }
         Ok(())
     };
@@ -147,9 +148,9 @@ pub(super) fn page(
     db: &Connection,
     session: &SessionId,
     range: &Range<u64>,
-    most: usize,
+    max_facts: usize,
 ) -> Result<Page, StoreError> {
-    let (read, more) = select(db, session, range, most).or_else(|error| {
+    let (read, more) = select(db, session, range, max_facts).or_else(|error| {
         let (stored, damage) = around_damage(db, session, range);
         tracing::error!(%session, %error, ?damage, "some facts can't be read");
         let read = || stored.iter().map(|fact| fact.read(session)).collect();
@@ -158,7 +159,7 @@ pub(super) fn page(
     let mut facts: Vec<Arc<Event>> = Vec::with_capacity(read.len());
     let mut before = range.start.saturating_sub(1);
     // Facts that are missing after a full page belong to the next page.
-    let mut to_the_end = !more;
+    let mut reaches_end = !more;
     let next = read.last().filter(|_| more).map(|last| last.seq.saturating_add(1));
     let last = last(db, session);
     for ReadFact { seq, after, event } in read {
@@ -171,7 +172,7 @@ pub(super) fn page(
             // The row is not a fact: its number is above that of the last fact.
             Err(error) if last.is_some_and(|last| last < seq) => {
                 tracing::error!(%session, seq, error, "a row after the last fact can't be read");
-                to_the_end = true;
+                reaches_end = true;
                 continue;
             }
             Err(error) => Arc::new(gap(session, seq..seq + 1, at, &error)),
@@ -179,27 +180,27 @@ pub(super) fn page(
         before = last_seq_of(&event);
         facts.push(event);
     }
-    let due = to_the_end.then(|| last_before(db, session, range.end, last)).flatten();
-    if let Some(last) = due.filter(|last| range.contains(last) && before < *last) {
+    let expected_last = reaches_end.then(|| last_before(db, session, range.end, last)).flatten();
+    if let Some(last) = expected_last.filter(|last| range.contains(last) && before < *last) {
         let at = facts.last().map_or_else(Timestamp::default, |fact| fact.at);
         facts.push(Arc::new(gap(session, before + 1..last + 1, at, "lost")));
     }
     Ok(Page { next: next.map(|next| next.max(before.saturating_add(1))), facts })
 }
 
-/// The number at which the newest `newest` facts of a range begin; its start if it has fewer.
+/// The number at which the newest `count` facts of a range begin; the start of the range if it has
+/// fewer.
 pub(super) fn newest(
     db: &Connection,
     session: &SessionId,
     range: &Range<u64>,
-    newest: usize,
+    count: usize,
 ) -> Result<u64, StoreError> {
-    let Some(skipped) = newest.checked_sub(1) else { return Ok(range.end) };
-    let within = "FROM facts WHERE session = ?1 AND seq >= ?2 AND seq < ?3 ORDER BY seq";
-    let mut select = db.prepare_cached(&format!("SELECT seq {within} DESC LIMIT 1 OFFSET ?4"))?;
+    let Some(skipped) = count.checked_sub(1) else { return Ok(range.end) };
+    let mut select = db.prepare_cached(&format!("SELECT seq {IN_RANGE} DESC LIMIT 1 OFFSET ?4"))?;
     let skipped = i64::try_from(skipped).unwrap_or(i64::MAX);
-    let range_of = params![session.as_str(), signed(range.start), signed(range.end), skipped];
-    let first: Option<i64> = select.query_row(range_of, |row| row.get(0)).optional()?;
+    let parameters = params![session.as_str(), signed(range.start), signed(range.end), skipped];
+    let first: Option<i64> = select.query_row(parameters, |row| row.get(0)).optional()?;
     Ok(first.map_or(range.start, i64::cast_unsigned))
 }
 
@@ -211,7 +212,7 @@ pub(super) fn draft(db: &Connection, session: &SessionId) -> Result<Vec<Arc<Even
     let mut rows = select.query([session.as_str()])?;
     let mut pieces = Vec::new();
     while let Some(row) = rows.next()? {
-        match Stored::from_row(row)?.event(session) {
+        match StoredFact::from_row(row)?.event(session) {
             Ok(piece) => pieces.push(Arc::new(piece)),
             Err(error) => {
                 tracing::error!(%session, error, "a piece of a draft can't be read");
@@ -253,7 +254,7 @@ fn last(db: &Connection, session: &SessionId) -> Option<u64> {
     select.query_row([session.as_str()], |row| row.get::<_, i64>(0)).ok().map(i64::cast_unsigned)
 }
 
-/// A gap in place of facts that can't be read.
+/// Logs that facts can't be read, and returns a gap in their place.
 fn gap(session: &SessionId, numbers: Range<u64>, at: Timestamp, why: &str) -> Event {
     let (from, to) = (numbers.start, numbers.end - 1);
     tracing::error!(%session, from, to, why, "facts can't be read");

@@ -16,7 +16,7 @@ use super::rows::{around_damage, check_sum, draft, missing};
 use super::{StoreError, files, schema};
 
 /// How many numbers are skipped after the last readable fact, because others may have followed it.
-const SKIPPED: u64 = 1 << 20;
+const SKIPPED_NUMBERS: u64 = 1 << 20;
 
 /// The highest number that is believed for a session's last fact if the fact itself can't be read.
 /// Sessions stay far below it.
@@ -97,24 +97,30 @@ fn fill(path: &Path, mut rebuilt: Rebuilt) -> Result<Rebuilt, StoreError> {
 }
 
 /// Undoes a swap that a crash has cut. In that case the damaged database has two names, and its WAL
-/// already has the name under which the database was to be kept.
+/// may already have the name under which the database was to be kept.
 pub(super) fn undo_cut_swap(path: &Path) -> io::Result<()> {
     let database = path.metadata()?;
     let Some(folder) = path.parent().filter(|_| database.nlink() > 1) else { return Ok(()) };
     for entry in fs::read_dir(folder)? {
         let kept_at = entry?.path();
-        let is_kept = |name: &str| name.starts_with(DAMAGED_PREFIX) && name.ends_with(".db");
-        let is_kept = kept_at.file_name().and_then(OsStr::to_str).is_some_and(is_kept);
+        let has_kept_name = |name: &str| name.starts_with(DAMAGED_PREFIX) && name.ends_with(".db");
+        let is_kept = kept_at.file_name().and_then(OsStr::to_str).is_some_and(has_kept_name);
         if !is_kept || kept_at.symlink_metadata()?.ino() != database.ino() {
             continue;
         }
-        for suffix in SIDE_FILE_SUFFIXES {
-            match fs::rename(side_file(&kept_at, suffix), side_file(path, suffix)) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
-        }
+        move_side_files(&kept_at, path)?;
         fs::remove_file(kept_at)?;
+    }
+    Ok(())
+}
+
+/// Moves the files that SQLite keeps beside a database, if they exist.
+fn move_side_files(from: &Path, to: &Path) -> io::Result<()> {
+    for suffix in SIDE_FILE_SUFFIXES {
+        match fs::rename(side_file(from, suffix), side_file(to, suffix)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
     }
     Ok(())
 }
@@ -147,12 +153,7 @@ impl Rebuilt {
         fs::hard_link(path, kept_at)?;
         // The WAL may hold the last commits, and a rollback journal would be applied to the new
         // database.
-        for suffix in SIDE_FILE_SUFFIXES {
-            match fs::rename(side_file(path, suffix), side_file(kept_at, suffix)) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
-        }
+        move_side_files(path, kept_at)?;
         fs::rename(&self.at, path)
     }
 
@@ -259,13 +260,17 @@ fn copy(old: &Connection, new: &Connection, session: &SessionId) -> Result<Copie
             (Listed { last: last.max(known), ..listed }, copied)
         }
         None => {
-            let begins = first.as_ref().is_some_and(|first| {
+            let has_opening = first.as_ref().is_some_and(|first| {
                 matches!(first.fact(), Some(Fact::Session(SessionFact::Opened { .. })))
             });
             let opened = first.map_or(0, |first| first.at.0.cast_signed());
-            let listed =
-                Listed { opened, last, reserved: (last + SKIPPED).cast_signed(), summary: None };
-            (listed, if whole && begins { Copied::Relisted } else { Copied::Damaged })
+            let listed = Listed {
+                opened,
+                last,
+                reserved: (last + SKIPPED_NUMBERS).cast_signed(),
+                summary: None,
+            };
+            (listed, if whole && has_opening { Copied::Relisted } else { Copied::Damaged })
         }
     };
     let Listed { opened, last, reserved, summary } = listed;

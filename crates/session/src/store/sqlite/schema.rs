@@ -51,11 +51,11 @@ pub(super) const INSERT_FACT: &str =
 pub(super) const INSERT_PIECE: &str =
     "INSERT INTO drafts (session, seq, event, check_sum) VALUES (?1, ?2, ?3, ?4)";
 
-/// The size in bytes of the smallest database.
-const SMALLEST: u64 = 512;
+/// The size of the smallest database in bytes.
+const MIN_DATABASE_BYTES: u64 = 512;
 
 /// How long to wait for the lock of another process.
-const BUSY: Duration = Duration::from_secs(10);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The pause between two tries where SQLite itself does not wait.
 const BUSY_RETRY: Duration = Duration::from_millis(5);
@@ -65,7 +65,7 @@ pub(super) fn open_for_writing(path: &Path) -> Result<Connection, StoreError> {
     // SQLite would take a part of a header for an empty database. With a journal it restores the
     // file instead.
     let length = std::fs::metadata(path)?.len();
-    if (1..SMALLEST).contains(&length) && !side_file(path, ROLLBACK_JOURNAL).exists() {
+    if (1..MIN_DATABASE_BYTES).contains(&length) && !side_file(path, ROLLBACK_JOURNAL).exists() {
         return Err(StoreError::Damaged {
             message: format!("the database is truncated to {length} bytes"),
         });
@@ -75,7 +75,7 @@ pub(super) fn open_for_writing(path: &Path) -> Result<Connection, StoreError> {
     // would, and changes nothing else.
     let mut db = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | FLAGS)?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-    db.busy_timeout(BUSY)?;
+    db.busy_timeout(BUSY_TIMEOUT)?;
     let found = version(&db)?;
     if found > VERSION {
         return Err(StoreError::Newer { found, known: VERSION });
@@ -95,7 +95,7 @@ pub(super) fn open_for_writing(path: &Path) -> Result<Connection, StoreError> {
     // Acknowledged commits survive a loss of power.
     db.pragma_update(None, "synchronous", "FULL")?;
     migrate(&mut db, path)?;
-    if tables(&db)? != tables(&fresh()?)? {
+    if tables(&db)? != tables(&new_in_memory()?)? {
         return Err(StoreError::Damaged {
             message: "its tables do not match its schema".to_owned(),
         });
@@ -103,16 +103,16 @@ pub(super) fn open_for_writing(path: &Path) -> Result<Connection, StoreError> {
     Ok(db)
 }
 
-/// Sets the journal mode to WAL and returns the resulting mode: SQLite keeps the old mode if it can't
-/// change it.
+/// Sets the journal mode to WAL and returns the resulting mode: SQLite keeps the old mode if it
+/// can't change it.
 fn set_journal_mode(db: &Connection) -> Result<String, StoreError> {
-    let by = Instant::now() + BUSY;
+    let deadline = Instant::now() + BUSY_TIMEOUT;
     loop {
         // If two connections change the mode of a new database at once, SQLite does not wait.
         match db.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0)) {
             Err(error)
                 if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
-                    && Instant::now() < by =>
+                    && Instant::now() < deadline =>
             {
                 std::thread::sleep(BUSY_RETRY);
             }
@@ -124,7 +124,7 @@ fn set_journal_mode(db: &Connection) -> Result<String, StoreError> {
 /// Opens the database for reading.
 pub(super) fn open_for_reading(path: &Path) -> Result<Connection, StoreError> {
     let db = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | FLAGS)?;
-    db.busy_timeout(BUSY)?;
+    db.busy_timeout(BUSY_TIMEOUT)?;
     Ok(db)
 }
 
@@ -136,7 +136,7 @@ fn version(db: &Connection) -> Result<u32, StoreError> {
 }
 
 /// An in-memory database with the newest schema.
-fn fresh() -> Result<Connection, StoreError> {
+fn new_in_memory() -> Result<Connection, StoreError> {
     let db = Connection::open_in_memory()?;
     MIGRATIONS.iter().try_for_each(|step| db.execute_batch(step))?;
     Ok(db)
@@ -157,11 +157,11 @@ fn migrate(db: &mut Connection, path: &Path) -> Result<(), StoreError> {
     if found > 0 {
         // The backup is complete or absent: a half-written one is started again.
         let backup = path.with_extension(format!("schema-{found}.db"));
-        let making = path.with_extension("backup-tmp");
-        let _ = std::fs::remove_file(&making);
-        files::make_file(&making)?;
-        db.execute("VACUUM INTO ?1", [making.to_string_lossy()])?;
-        std::fs::rename(&making, &backup)?;
+        let unfinished = path.with_extension("backup-tmp");
+        let _ = std::fs::remove_file(&unfinished);
+        files::make_file(&unfinished)?;
+        db.execute("VACUUM INTO ?1", [unfinished.to_string_lossy()])?;
+        std::fs::rename(&unfinished, &backup)?;
         tracing::info!(found, known = VERSION, backup = %backup.display(), "migrating the store to the newest schema");
     }
     // Another process may have migrated the database already.

@@ -1,4 +1,4 @@
-//! The writing thread, which commits all waiting jobs together.
+//! The writing thread, which commits all waiting writes together.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use super::files::Identity;
 use super::{Shared, StoreError, rows, schema};
 use crate::store::{end_of_draft, last_seq_of};
 
-/// The most jobs that share a commit.
-const GROUP: usize = 256;
+/// The most writes that share a commit.
+const MAX_GROUP: usize = 256;
 
 /// A request to write. A session has at most one of each kind in progress, and its sender waits for
 /// the result.
@@ -56,18 +56,19 @@ pub(super) enum WriteRequest {
 }
 
 /// Writes until every sender is gone.
-pub(super) fn run(shared: &Shared, db: Connection, jobs: &Receiver<PendingWrite>) {
+pub(super) fn run(shared: &Shared, db: Connection, pending_writes: &Receiver<PendingWrite>) {
     let mut writer = Writer { shared, db: Identity::at_path(&shared.path).map(|file| (file, db)) };
-    while let Ok(first) = jobs.recv() {
-        let group: Vec<_> = std::iter::once(first).chain(jobs.try_iter().take(GROUP - 1)).collect();
+    while let Ok(first) = pending_writes.recv() {
+        let group: Vec<_> =
+            std::iter::once(first).chain(pending_writes.try_iter().take(MAX_GROUP - 1)).collect();
         let results = writer.write(&group).unwrap_or_else(|error| match group.len() {
             1 => vec![Err(error)],
-            // A job that can't be written must not fail the others.
-            _ => group.iter().map(|job| writer.write_alone(job)).collect(),
+            // A write that can't succeed must not fail the others.
+            _ => group.iter().map(|pending| writer.write_alone(pending)).collect(),
         });
-        for (job, result) in group.into_iter().zip(results) {
+        for (pending, result) in group.into_iter().zip(results) {
             // The caller may have stopped waiting.
-            let _ = job.done.send(result);
+            let _ = pending.done.send(result);
         }
     }
 }
@@ -78,12 +79,12 @@ struct Writer<'a> {
     db: Option<(Identity, Connection)>,
 }
 
-/// The result of each job in a group.
+/// The result of each write in a group.
 type Results = Vec<Result<u64, StoreError>>;
 
 impl Writer<'_> {
-    fn write_alone(&mut self, job: &PendingWrite) -> Result<u64, StoreError> {
-        self.write(std::slice::from_ref(job))?.pop().unwrap_or(Ok(0))
+    fn write_alone(&mut self, pending: &PendingWrite) -> Result<u64, StoreError> {
+        self.write(std::slice::from_ref(pending))?.pop().unwrap_or(Ok(0))
     }
 
     fn write(&mut self, group: &[PendingWrite]) -> Result<Results, StoreError> {
@@ -91,14 +92,14 @@ impl Writer<'_> {
         let now = self.shared.generation();
         if group
             .iter()
-            .any(|job| matches!(job.request, WriteRequest::Salvage { seen } if seen == now))
+            .any(|pending| matches!(pending.request, WriteRequest::Salvage { seen } if seen == now))
             && let Err(error) = self.salvage()
         {
             return Ok(group.iter().map(|_| Err(error.clone())).collect());
         }
-        match self.connected().and_then(|db| write(db, group)) {
+        match self.connection().and_then(|db| write(db, group)) {
             Err(StoreError::Damaged { .. }) => match self.salvage() {
-                Ok(()) => self.connected().and_then(|db| write(db, group)),
+                Ok(()) => self.connection().and_then(|db| write(db, group)),
                 Err(error) => Ok(group.iter().map(|_| Err(error.clone())).collect()),
             },
             Err(error) => {
@@ -116,7 +117,7 @@ impl Writer<'_> {
         self.shared.salvage()
     }
 
-    fn connected(&mut self) -> Result<&mut Connection, StoreError> {
+    fn connection(&mut self) -> Result<&mut Connection, StoreError> {
         let file = Identity::at_path(&self.shared.path);
         let connection = match self.db.take() {
             // Writes to a file that was removed or replaced would be lost.
@@ -125,24 +126,24 @@ impl Writer<'_> {
                 let connection = schema::open_for_writing(&self.shared.path)?;
                 let opened =
                     Identity::at_path(&self.shared.path).filter(|opened| Some(*opened) == file);
-                (opened.ok_or_else(moved)?, connection)
+                (opened.ok_or_else(replaced_error)?, connection)
             }
         };
         Ok(&mut self.db.insert(connection).1)
     }
 }
 
-fn moved() -> StoreError {
+fn replaced_error() -> StoreError {
     StoreError::Io { message: "the database was replaced while it was being opened".to_owned() }
 }
 
 /// Writes a group in one commit. A failed commit fails the whole group; an error that concerns a
-/// single job fails only that job.
+/// single write fails only that write.
 fn write(db: &mut Connection, group: &[PendingWrite]) -> Result<Results, StoreError> {
     let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let mut results = Vec::with_capacity(group.len());
-    for job in group {
-        results.push(match write_one(&transaction, job) {
+    for pending in group {
+        results.push(match write_one(&transaction, pending) {
             Err(
                 error @ (StoreError::Conflict { .. }
                 | StoreError::Taken { .. }
@@ -155,8 +156,8 @@ fn write(db: &mut Connection, group: &[PendingWrite]) -> Result<Results, StoreEr
     Ok(results)
 }
 
-fn write_one(db: &Transaction<'_>, job: &PendingWrite) -> Result<u64, StoreError> {
-    match &job.request {
+fn write_one(db: &Transaction<'_>, pending: &PendingWrite) -> Result<u64, StoreError> {
+    match &pending.request {
         WriteRequest::Create { session, opened } => create(db, session, *opened),
         WriteRequest::Append { session, after, facts, summary } => {
             append(db, session, *after, facts, summary)

@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use crate::files::mark::MAX_HASHED;
 
-/// The most places replaced at once. All of them are collected first, so this bounds memory.
+/// The most occurrences replaced at once. All of them are collected first, so this bounds memory.
 const MAX_REPLACED: usize = 250_000;
 
 /// One replacement as the model requested it.
@@ -28,7 +28,7 @@ pub(super) struct Found<'a> {
     /// The range that differs from the new string and is replaced.
     pub(super) part: Range<usize>,
     /// The replacement of `part`.
-    pub(super) by: Cow<'a, str>,
+    pub(super) replacement: Cow<'a, str>,
 }
 
 /// The limits of an edit. They bound the memory that is used before the user has approved the call.
@@ -38,12 +38,12 @@ pub(super) enum EditLimit {
     #[error("the result would be larger than {} MiB", MAX_HASHED / 1024 / 1024)]
     Text,
     #[error("old_string occurs more than {MAX_REPLACED} times: split the edit, or use a command")]
-    Places,
+    Occurrences,
 }
 
 impl<'a> Replacement<'a> {
     /// Finds the old string in `text`, with the replacement of each occurrence. With `all`, the
-    /// occurrences do not overlap. Otherwise overlapping ones count, and at most `most` are
+    /// occurrences do not overlap. Otherwise overlapping ones count, and at most `max` are
     /// returned.
     ///
     /// If neither string has a carriage return, a line feed in them matches any line end of the
@@ -53,19 +53,24 @@ impl<'a> Replacement<'a> {
     /// # Errors
     /// [`EditLimit`] if the text would grow beyond 64 MiB, or if `all` is set and there are more
     /// than 250,000 occurrences.
-    pub(super) fn find(&self, text: &str, most: usize) -> Result<Vec<Found<'a>>, EditLimit> {
+    pub(super) fn find(&self, text: &str, max: usize) -> Result<Vec<Found<'a>>, EditLimit> {
         // Replace only the differing part, so that the lines around it are left as they are.
-        let before = common(self.old.chars().zip(self.new.chars()));
-        let (same, old, new) = (&self.old[..before], &self.old[before..], &self.new[before..]);
-        let after = common(old.chars().rev().zip(new.chars().rev()));
-        let (old, new) = (&old[..old.len() - after], &new[..new.len() - after]);
-        let has_return = |text: &str| memchr(b'\r', text.as_bytes()).is_some();
-        if has_return(self.old) || has_return(self.new) || !has_return(text) {
+        let prefix_len = common_len(self.old.chars().zip(self.new.chars()));
+        let (prefix, old) = self.old.split_at(prefix_len);
+        let new = &self.new[prefix_len..];
+        let suffix_len = common_len(old.chars().rev().zip(new.chars().rev()));
+        let old = &old[..old.len() - suffix_len];
+        let new = &new[..new.len() - suffix_len];
+        let has_carriage_return = |text: &str| memchr(b'\r', text.as_bytes()).is_some();
+        if has_carriage_return(self.old)
+            || has_carriage_return(self.new)
+            || !has_carriage_return(text)
+        {
             let found = |start: usize| {
-                let part = start + same.len()..start + same.len() + old.len();
-                Some(Found { whole: start..start + self.old.len(), part, by: new.into() })
+                let part = start + prefix.len()..start + prefix.len() + old.len();
+                Some(Found { whole: start..start + self.old.len(), part, replacement: new.into() })
             };
-            return self.places(text, self.old, found, most);
+            return self.collect(text, self.old, found, max);
         }
         // Search for the longest line, then compare the lines around each hit.
         let sought = self
@@ -74,65 +79,66 @@ impl<'a> Replacement<'a> {
             .max_by_key(|line| line.len())
             .filter(|line| !line.is_empty())
             .unwrap_or("\n");
-        let ahead = self.old.find(sought).unwrap_or_default();
+        let sought_start = self.old.find(sought).unwrap_or_default();
         let found = |at: usize| {
-            let at = if sought == "\n" { back_over(text, at + 1, sought)? } else { at };
-            let start = back_over(text, at, &self.old[..ahead])?;
-            let part = over(text, start, same)?;
-            let part = part..over(text, part, old)?;
-            let whole = start..over(text, start, self.old)?;
-            Some(Found { whole, by: with_line_ends(text, &part, new), part })
+            let at = if sought == "\n" { match_start(text, at + 1, sought)? } else { at };
+            let start = match_start(text, at, &self.old[..sought_start])?;
+            let part = match_end(text, start, prefix)?;
+            let part = part..match_end(text, part, old)?;
+            let whole = start..match_end(text, start, self.old)?;
+            Some(Found { whole, replacement: with_line_ends(text, &part, new), part })
         };
-        self.places(text, sought, found, most)
+        self.collect(text, sought, found, max)
     }
 
-    /// Collects the occurrences at the places where `sought` is found.
-    fn places(
+    /// Collects the occurrences around the positions where `sought` is found.
+    fn collect(
         &self,
         text: &str,
         sought: &str,
         found: impl Fn(usize) -> Option<Found<'a>>,
-        most: usize,
+        max: usize,
     ) -> Result<Vec<Found<'a>>, EditLimit> {
-        let most = if self.all { usize::MAX } else { most };
+        let max = if self.all { usize::MAX } else { max };
         let finder = memmem::Finder::new(sought);
-        let mut places: Vec<Found<'a>> = Vec::new();
-        let (mut from, mut bytes) = (0, text.len());
-        while places.len() < most
+        let mut occurrences: Vec<Found<'a>> = Vec::new();
+        let mut from = 0;
+        let mut new_len = text.len();
+        while occurrences.len() < max
             && let Some(next) = text.as_bytes().get(from..).and_then(|rest| finder.find(rest))
         {
-            let place = found(from + next);
+            let occurrence = found(from + next);
             from += next + 1;
-            let Some(place) = place else { continue };
+            let Some(occurrence) = occurrence else { continue };
             if self.all {
-                if places.last().is_some_and(|last| place.whole.start < last.whole.end) {
+                if occurrences.last().is_some_and(|last| occurrence.whole.start < last.whole.end) {
                     continue;
                 }
-                from = from.max(place.whole.end);
+                from = from.max(occurrence.whole.end);
             }
-            let with = bytes + place.by.len() - place.part.len();
-            if with as u64 > MAX_HASHED {
+            let replaced_len = new_len + occurrence.replacement.len() - occurrence.part.len();
+            if replaced_len as u64 > MAX_HASHED {
                 return Err(EditLimit::Text);
             }
             if self.all {
-                bytes = with;
+                new_len = replaced_len;
             }
-            if places.len() == MAX_REPLACED {
-                return Err(EditLimit::Places);
+            if occurrences.len() == MAX_REPLACED {
+                return Err(EditLimit::Occurrences);
             }
-            places.push(place);
+            occurrences.push(occurrence);
         }
-        Ok(places)
+        Ok(occurrences)
     }
 }
 
-/// The bytes of the characters that are equal before the first difference.
-fn common(pairs: impl Iterator<Item = (char, char)>) -> usize {
+/// The length in bytes of the characters that are equal before the first difference.
+fn common_len(pairs: impl Iterator<Item = (char, char)>) -> usize {
     pairs.take_while(|(one, other)| one == other).map(|(character, _)| character.len_utf8()).sum()
 }
 
-/// The end of `part` if it begins at `at`, with any line ends.
-fn over(text: &str, mut at: usize, part: &str) -> Option<usize> {
+/// The end of `part` in `text`, if `part` begins at `at` there, with any line ends.
+fn match_end(text: &str, mut at: usize, part: &str) -> Option<usize> {
     for (number, line) in part.split('\n').enumerate() {
         let rest = text.as_bytes().get(at..)?;
         let end = match rest {
@@ -146,8 +152,8 @@ fn over(text: &str, mut at: usize, part: &str) -> Option<usize> {
     Some(at)
 }
 
-/// The start of `part` if it ends at `at`, with any line ends.
-fn back_over(text: &str, mut at: usize, part: &str) -> Option<usize> {
+/// The start of `part` in `text`, if `part` ends at `at` there, with any line ends.
+fn match_start(text: &str, mut at: usize, part: &str) -> Option<usize> {
     for (number, line) in part.rsplit('\n').enumerate() {
         let rest = text.as_bytes().get(..at)?;
         let end = match rest {
@@ -169,19 +175,19 @@ fn with_line_ends<'a>(text: &str, part: &Range<usize>, new: &'a str) -> Cow<'a, 
     let bytes = text.as_bytes();
     let end_at = |at: usize| if bytes[..at].ends_with(b"\r") { "\r\n" } else { "\n" };
     let mut old = memchr_iter(b'\n', &bytes[part.clone()]).map(|at| end_at(part.start + at));
-    let around = || {
+    let nearby = || {
         let next = memchr(b'\n', &bytes[part.end..]).map(|at| part.end + at);
         next.or_else(|| memrchr(b'\n', &bytes[..part.start])).map_or("\n", end_at)
     };
     let mut last = None;
-    let mut with = String::with_capacity(new.len() + 16);
+    let mut result = String::with_capacity(new.len() + 16);
     for (number, line) in new.split('\n').enumerate() {
         if number > 0 {
-            let end = old.next().or(last).unwrap_or_else(around);
+            let end = old.next().or(last).unwrap_or_else(nearby);
             last = Some(end);
-            with.push_str(end);
+            result.push_str(end);
         }
-        with.push_str(line);
+        result.push_str(line);
     }
-    with.into()
+    result.into()
 }

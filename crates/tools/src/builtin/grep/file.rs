@@ -17,7 +17,7 @@ use crate::files::form::{PROBE, is_binary};
 const MAX_LINE: usize = 500;
 
 /// Bytes shown before the match in a longer line.
-const BEFORE: usize = 100;
+const BYTES_BEFORE_MATCH: usize = 100;
 
 /// The most bytes of a file in memory. A line and its context have to fit.
 const MAX_HELD: usize = 4 * 1024 * 1024;
@@ -95,7 +95,7 @@ impl<'a> FileSearch<'a> {
     }
 
     pub(super) fn search(&mut self, file: &File) -> Searched {
-        let mut collect = Collect {
+        let mut collector = Collector {
             matcher: self.matcher,
             output: self.output,
             limit: self.limit,
@@ -104,9 +104,9 @@ impl<'a> FileSearch<'a> {
             is_binary: false,
         };
         let mut text =
-            Text { file, context: self.context, passed: 0, is_probed: false, is_binary: false };
-        let end = match self.searcher.search_reader(self.matcher, &mut text, &mut collect) {
-            Ok(()) if collect.is_binary => End::Binary,
+            Text { file, context: self.context, checked: 0, is_probed: false, is_binary: false };
+        let end = match self.searcher.search_reader(self.matcher, &mut text, &mut collector) {
+            Ok(()) if collector.is_binary => End::Binary,
             Ok(()) => End::Done,
             // The searcher returns a custom error for a line that exceeds its heap limit.
             Err(error) if error.get_ref().is_some() && !self.context.is_cancelled() => End::TooLong,
@@ -114,7 +114,7 @@ impl<'a> FileSearch<'a> {
         };
         match text.is_binary {
             true => Searched { hits: Hits::default(), end: End::Binary },
-            false => Searched { hits: collect.hits, end },
+            false => Searched { hits: collector.hits, end },
         }
     }
 }
@@ -124,7 +124,7 @@ struct Text<'a> {
     file: &'a File,
     context: &'a ToolContext,
     /// Bytes checked for zeros so far.
-    passed: usize,
+    checked: usize,
     /// The check for zero bytes has ended.
     is_probed: bool,
     is_binary: bool,
@@ -138,17 +138,17 @@ impl Read for Text<'_> {
         let read = self.file.read(into)?;
         if !self.is_probed {
             let new = &into[..read];
-            self.is_probed = self.passed == 0 && UTF_16.iter().any(|mark| new.starts_with(mark));
-            let probe = &new[..read.min(PROBE - self.passed)];
+            self.is_probed = self.checked == 0 && UTF_16.iter().any(|mark| new.starts_with(mark));
+            let probe = &new[..read.min(PROBE - self.checked)];
             self.is_binary |= !self.is_probed && is_binary(probe);
-            self.passed += probe.len();
-            self.is_probed |= self.passed == PROBE;
+            self.checked += probe.len();
+            self.is_probed |= self.checked == PROBE;
         }
         Ok(if self.is_binary { 0 } else { read })
     }
 }
 
-struct Collect<'a> {
+struct Collector<'a> {
     matcher: &'a RegexMatcher,
     output: Output,
     limit: u64,
@@ -157,10 +157,10 @@ struct Collect<'a> {
     is_binary: bool,
 }
 
-impl Collect<'_> {
+impl Collector<'_> {
     /// Keeps a line. Returns whether there is room for more.
     fn push(&mut self, number: Option<u64>, is_match: bool, bytes: &[u8]) -> bool {
-        let matched = match is_match && bytes.len() > MAX_LINE {
+        let match_start = match is_match && bytes.len() > MAX_LINE {
             true => self.matcher.find(bytes).ok().flatten().map_or(0, |found| found.start()),
             false => 0,
         };
@@ -168,7 +168,7 @@ impl Collect<'_> {
             number: number.unwrap_or_default(),
             is_match,
             after_gap: std::mem::take(&mut self.after_gap),
-            text: shortened(bytes, matched),
+            text: shortened(bytes, match_start),
         };
         self.hits.bytes += line.text.len();
         self.hits.lines.push(line);
@@ -176,7 +176,7 @@ impl Collect<'_> {
     }
 }
 
-impl Sink for Collect<'_> {
+impl Sink for Collector<'_> {
     type Error = io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
@@ -208,18 +208,18 @@ impl Sink for Collect<'_> {
 }
 
 /// The text of a line as shown. A long line is cut around its match.
-fn shortened(line: &[u8], matched: usize) -> String {
+fn shortened(line: &[u8], match_start: usize) -> String {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     if line.len() <= MAX_LINE {
         return String::from_utf8_lossy(line).into_owned();
     }
-    let start = matched.saturating_sub(BEFORE).min(line.len() - MAX_LINE);
+    let start = match_start.saturating_sub(BYTES_BEFORE_MATCH).min(line.len() - MAX_LINE);
     let end = start + MAX_LINE;
     // Leave out the characters that the cut has split.
     let text = String::from_utf8_lossy(&line[start..end]);
     let text = text.trim_matches('\u{fffd}');
-    let (before, after) =
-        (if start > 0 { "…" } else { "" }, if end < line.len() { "…" } else { "" });
+    let before = if start > 0 { "…" } else { "" };
+    let after = if end < line.len() { "…" } else { "" };
     format!("{before}{text}{after} (cut: {} bytes)", line.len())
 }

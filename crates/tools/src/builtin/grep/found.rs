@@ -60,7 +60,7 @@ impl Found {
         (kept.files, self.is_full(kept.count, kept.bytes))
     }
 
-    /// Whether this much fills the page.
+    /// Whether results with this count and size fill the page.
     fn is_full(&self, count: u64, bytes: usize) -> bool {
         count >= self.limit || bytes >= MAX_BYTES
     }

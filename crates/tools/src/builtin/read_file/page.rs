@@ -24,9 +24,9 @@ pub(super) struct Page<'a> {
     bytes: usize,
     output: String,
     notes: Vec<String>,
-    /// Shown lines that end in a line feed, and those that end in CRLF, which the page does not
-    /// show.
-    ended: usize,
+    /// Shown lines that end in a line feed.
+    ended_lines: usize,
+    /// Shown lines that end in CRLF. The carriage return itself is not shown.
     crlf_lines: usize,
     /// A shown line has bytes that are not UTF-8.
     has_invalid_utf8: bool,
@@ -43,7 +43,7 @@ impl<'a> Page<'a> {
             bytes: 0,
             output: String::new(),
             notes: Vec::new(),
-            ended: 0,
+            ended_lines: 0,
             crlf_lines: 0,
             has_invalid_utf8: false,
             encoding: TextEncoding::Utf8,
@@ -63,31 +63,32 @@ impl<'a> Page<'a> {
         first: usize,
         limit: usize,
     ) -> io::Result<Option<String>> {
-        let (mut next, mut is_all) = (1, false);
+        let mut next = 1;
+        let mut has_ended = false;
         while self.shown < limit && self.bytes < MAX_BYTES {
             if self.passed.is_multiple_of(LINES_PER_CHECK) && self.context.is_cancelled() {
                 return Ok(None);
             }
-            let came = match self.passed + 1 < first {
-                true => self.pass(text)?,
-                false => self.show(text)?,
+            let result = match self.passed + 1 < first {
+                true => self.skip_line(text)?,
+                false => self.show_line(text)?,
             };
-            match came {
+            match result {
                 Next::Line => next = self.passed + 1,
                 Next::Full => break,
                 Next::End => {
-                    is_all = true;
+                    has_ended = true;
                     break;
                 }
             }
         }
-        if !is_all && !self.pass_rest(text)? {
+        if !has_ended && !self.count_rest(text)? {
             return Ok(None);
         }
         Ok(Some(self.finish(next)))
     }
 
-    fn pass(&mut self, text: &mut impl BufRead) -> io::Result<Next> {
+    fn skip_line(&mut self, text: &mut impl BufRead) -> io::Result<Next> {
         if text.skip_until(b'\n')? == 0 {
             return Ok(Next::End);
         }
@@ -95,47 +96,47 @@ impl<'a> Page<'a> {
         Ok(Next::Line)
     }
 
-    fn show(&mut self, text: &mut impl BufRead) -> io::Result<Next> {
+    fn show_line(&mut self, text: &mut impl BufRead) -> io::Result<Next> {
         let room = MAX_BYTES - self.bytes;
         let mut line = Vec::new();
         // Two more bytes, for the line end, show whether the line fits.
         if text.by_ref().take(room as u64 + 2).read_until(b'\n', &mut line)? == 0 {
             return Ok(Next::End);
         }
-        let ended = line.strip_suffix(b"\n");
-        let returned = ended.and_then(|line| line.strip_suffix(b"\r"));
-        let words = returned.or(ended).unwrap_or(&line);
-        let cut = words.len() > room;
-        if cut && ended.is_none() {
+        let without_lf = line.strip_suffix(b"\n");
+        let without_crlf = without_lf.and_then(|line| line.strip_suffix(b"\r"));
+        let content = without_crlf.or(without_lf).unwrap_or(&line);
+        let is_cut = content.len() > room;
+        if is_cut && without_lf.is_none() {
             text.skip_until(b'\n')?;
         }
         self.passed += 1;
-        if cut && self.shown > 0 {
+        if is_cut && self.shown > 0 {
             return Ok(Next::Full);
         }
-        if cut {
+        if is_cut {
             self.notes
                 .push(format!("line {} is longer than {MAX_BYTES} bytes and was cut", self.passed));
         }
-        self.ended += usize::from(ended.is_some());
-        self.crlf_lines += usize::from(returned.is_some());
+        self.ended_lines += usize::from(without_lf.is_some());
+        self.crlf_lines += usize::from(without_crlf.is_some());
         self.bytes += line.len().min(room);
         self.shown += 1;
-        let text = &words[..words.len().min(room)];
+        let text = &content[..content.len().min(room)];
         // A character that the cut has split is not an error of the file.
         self.has_invalid_utf8 |=
-            str::from_utf8(text).is_err_and(|error| !cut || error.error_len().is_some());
+            str::from_utf8(text).is_err_and(|error| !is_cut || error.error_len().is_some());
         let _ = writeln!(self.output, "{:>6}\t{}", self.passed, String::from_utf8_lossy(text));
         Ok(Next::Line)
     }
 
     /// Counts the remaining lines. Returns `false` if the turn was cut.
-    fn pass_rest(&mut self, text: &mut impl BufRead) -> io::Result<bool> {
-        let mut is_open = false;
+    fn count_rest(&mut self, text: &mut impl BufRead) -> io::Result<bool> {
+        let mut has_open_line = false;
         loop {
             let part = text.fill_buf()?;
             let Some(last) = part.last() else { break };
-            is_open = *last != b'\n';
+            has_open_line = *last != b'\n';
             self.passed += memchr_iter(b'\n', part).count();
             let read = part.len();
             text.consume(read);
@@ -143,7 +144,7 @@ impl<'a> Page<'a> {
                 return Ok(false);
             }
         }
-        self.passed += usize::from(is_open);
+        self.passed += usize::from(has_open_line);
         Ok(true)
     }
 
@@ -152,7 +153,7 @@ impl<'a> Page<'a> {
         let lines = self.passed;
         match self.crlf_lines {
             0 => {}
-            all if all == self.ended => self.notes.push("these lines end in CRLF".to_owned()),
+            all if all == self.ended_lines => self.notes.push("these lines end in CRLF".to_owned()),
             _ => self.notes.push("some of these lines end in CRLF".to_owned()),
         }
         if lines == 0 {

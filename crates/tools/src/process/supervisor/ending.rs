@@ -75,18 +75,18 @@ impl Ending {
                 self.kill();
                 None
             }
-            Stage::Killing { since, reported_left: told_left, .. } => {
+            Stage::Killing { since, reported_left, .. } => {
                 self.kill();
                 let give_up = now >= since + GIVE_UP;
                 let pause = if give_up { KILL_RETRY_INTERVAL } else { RECHECK_INTERVAL };
                 self.stage = Stage::Killing { since, next: now + pause, reported_left: give_up };
-                (give_up && !told_left).then(|| self.counts())
+                (give_up && !reported_left).then(|| self.counts())
             }
         }
     }
 
     /// When the next step is due.
-    pub(super) fn next(&self) -> Option<Instant> {
+    pub(super) fn next_due(&self) -> Option<Instant> {
         match self.stage {
             Stage::NotStarted => None,
             Stage::Terminating { until } => Some(until),
@@ -101,16 +101,16 @@ impl Ending {
 
     /// Sends TERM to the processes that have not received it. Returns true if there were any.
     fn send_term(&mut self, found: Vec<Pid>) -> bool {
-        let mut fresh = false;
+        let mut found_new = false;
         for pid in found {
             if self.sent_term.insert(pid) {
-                fresh = true;
+                found_new = true;
                 let _ = kill_process(pid, Signal::TERM);
                 // A stopped process receives TERM when it continues.
                 let _ = kill_process(pid, Signal::CONT);
             }
         }
-        fresh
+        found_new
     }
 
     /// Freezes and kills all processes. The next call finds those that this one misses.

@@ -20,8 +20,8 @@ pub(super) struct Drive {
     pub(super) guard: Arc<Guard>,
     pub(super) idle: Duration,
     pub(super) ended: CancellationToken,
-    pub(super) kept: SubjectGuard,
-    pub(super) used: watch::Receiver<usize>,
+    pub(super) subject_guard: SubjectGuard,
+    pub(super) lease_count: watch::Receiver<usize>,
     pub(super) state: watch::Sender<State>,
 }
 
@@ -29,27 +29,27 @@ impl Drive {
     /// Drives the connection until it closes, the browser ends, or the browser has been idle.
     /// Waiting callers are released even on a panic.
     pub(super) fn run(self) {
-        let Self { address, guard, idle, ended, kept, used, state } = self;
+        let Self { address, guard, idle, ended, subject_guard, lease_count, state } = self;
         // Dropped in this order, even on a panic: the browser's asks close after `ended` is
         // cancelled.
-        let _over = (ended.clone().drop_guard(), kept);
-        let failed = |why: String| state.send_replace(State::Failed(why.into()));
+        let _over = (ended.clone().drop_guard(), subject_guard);
+        let fail = |why: String| state.send_replace(State::Failed(why.into()));
         let runtime = match Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => runtime,
-            Err(error) => return drop(failed(format!("the browser can't be reached: {error}"))),
+            Err(error) => return drop(fail(format!("the browser can't be reached: {error}"))),
         };
         runtime.block_on(async {
             let (chrome, mut driver) = tokio::select! {
                 connected = cdp::connect(&address) => match connected {
                     Ok(connected) => connected,
-                    Err(error) => return drop(failed(format!("the browser can't be reached: {error}"))),
+                    Err(error) => return drop(fail(format!("the browser can't be reached: {error}"))),
                 },
                 () = ended.cancelled() => return,
             };
             let port = port(&address);
-            let up = async {
+            let serving = async {
                 if let Err(error) = set_up(&chrome).await {
-                    return drop(failed(format!("the browser can't be set up: {error}")));
+                    return drop(fail(format!("the browser can't be set up: {error}")));
                 }
                 state.send_replace(State::Connected(Arc::new(BrowserConnection {
                     chrome,
@@ -57,12 +57,12 @@ impl Drive {
                     guard,
                     port,
                 })));
-                unused(used, idle).await;
+                wait_until_idle(lease_count, idle).await;
                 tracing::info!("closing the idle browser");
             };
             tokio::select! {
                 () = driver.run() => {}
-                () = up => {}
+                () = serving => {}
                 () = ended.cancelled() => {}
             }
             // Cancelled before the connection is dropped, so that tabs report the end of the
@@ -82,12 +82,12 @@ async fn set_up(chrome: &Client) -> Result<(), CdpError> {
 }
 
 /// Waits until the browser has had no lease for `idle`.
-async fn unused(mut used: watch::Receiver<usize>, idle: Duration) {
+async fn wait_until_idle(mut lease_count: watch::Receiver<usize>, idle: Duration) {
     loop {
-        if used.wait_for(|uses| *uses == 0).await.is_err() {
+        if lease_count.wait_for(|leases| *leases == 0).await.is_err() {
             return;
         }
-        let again = tokio::time::timeout(idle, used.wait_for(|uses| *uses > 0)).await;
+        let again = tokio::time::timeout(idle, lease_count.wait_for(|leases| *leases > 0)).await;
         if !matches!(again, Ok(Ok(_))) {
             return;
         }
@@ -107,10 +107,10 @@ mod tests {
     #[tokio::test]
     async fn m_e7_web_only_an_unused_browser_ends_after_the_idle_time() {
         let soon = Duration::from_millis(1);
-        let (uses, used) = watch::channel(1);
-        let mut ending = std::pin::pin!(unused(used, soon));
+        let (leases, lease_count) = watch::channel(1);
+        let mut ending = std::pin::pin!(wait_until_idle(lease_count, soon));
         assert!(tokio::time::timeout(50 * soon, &mut ending).await.is_err(), "it is in use");
-        uses.send_replace(0);
+        leases.send_replace(0);
         ending.await;
     }
 }

@@ -15,16 +15,16 @@ use super::drive::Drive;
 use super::{LaunchPlan, State};
 use crate::ask::SubjectGuard;
 use crate::process::lossy::Lossy;
-use crate::process::{Process, ProcessSpec, Read};
+use crate::process::{Process, ProcessSpec, Processes, Read};
 use crate::web::profile::Profile;
 
 /// The time limit from the start of a browser to its first answer.
-pub(in crate::web) const LAUNCH_WITHIN: Duration = Duration::from_secs(20);
+pub(in crate::web) const LAUNCH_LIMIT: Duration = Duration::from_secs(20);
 
 /// The line that Chromium prints when its DevTools port is open, up to the address.
 const LISTENING: &str = "DevTools listening on ";
 
-/// How many bytes of the browser's output an error about its start quotes.
+/// The most bytes of the browser's output that the error for a failed start quotes.
 const MAX_ERROR_BYTES: usize = 2_048;
 
 /// Arguments for every browser: no traffic of its own, no connection that bypasses the proxy, and
@@ -55,96 +55,113 @@ const ARGUMENTS: [&str; 16] = [
 pub(super) struct BrowserThread {
     pub(super) plan: LaunchPlan,
     pub(super) ended: CancellationToken,
-    pub(super) kept: SubjectGuard,
-    pub(super) used: watch::Receiver<usize>,
+    pub(super) subject_guard: SubjectGuard,
+    pub(super) lease_count: watch::Receiver<usize>,
     pub(super) state: watch::Sender<State>,
 }
 
 impl BrowserThread {
     /// Runs the browser, from making its folder to removing it.
     pub(super) fn run(self) {
-        let Self { plan, ended, kept, used, state } = self;
+        let Self { plan, ended, subject_guard, lease_count, state } = self;
         let LaunchPlan {
             program,
             visible,
             sandbox,
             env,
             guard,
-            folders,
+            folder,
             idle,
             processes,
             keep,
-            running_list: roll,
+            lister,
         } = plan;
         // Callers that wait are released in every case, even on a panic.
         let _over = ended.clone().drop_guard();
-        let failed = |why: String| {
+        let fail = |why: String| {
             tracing::warn!(why, "the browser could not be started");
             state.send_replace(State::Failed(why.into()));
         };
-        let profile = match Profile::make(&folders) {
+        let profile = match Profile::make(&folder) {
             Ok(profile) => profile,
             Err(error) => {
-                return failed(format!(
+                return fail(format!(
                     "can't create the browser's folder in {}: {error}",
-                    folders.display()
+                    folder.display()
                 ));
             }
         };
-        let (port, debugging) = match debugging() {
-            Ok(debugging) => debugging,
+        let (port, devtools) = match devtools_arguments() {
+            Ok(chosen) => chosen,
             Err(error) => {
-                return failed(format!("no free port for the browser's developer tools: {error}"));
+                return fail(format!("no free port for the browser's developer tools: {error}"));
             }
         };
         // Forbidden before the browser listens on it.
         guard.forbid_port(port);
-        let mut args: Vec<OsString> = debugging.into();
+        let mut args: Vec<OsString> = devtools.into();
         args.extend(guard.arguments().into_iter().map(OsString::from));
         args.extend(arguments(visible, sandbox, profile.path()));
         let spec = ProcessSpec {
             program: program.into(),
             args,
             cwd: profile.path().to_owned(),
-            env: home(env, &profile),
+            env: private_env(env, &profile),
         };
         let mut process = match processes.spawn(spec) {
             Ok(process) => process,
-            Err(error) => return failed(format!("the browser could not be started: {error}")),
+            Err(error) => return fail(format!("the browser could not be started: {error}")),
         };
-        match listen(&mut process) {
+        match read_address(&mut process) {
             Err(_) if ended.is_cancelled() => {}
-            Err(output) => failed(start_error(&output, visible)),
+            Err(output) => fail(start_error(&output, visible)),
             Ok(address) => {
                 tracing::info!(pid = process.id(), address, visible, sandbox, "browser started");
-                let _listed = roll.enter(process.id(), &address, visible, sandbox);
-                let guard = Arc::new(guard);
-                let drive = Drive { address, guard, idle, ended: ended.clone(), kept, used, state };
-                let ending = processes.clone();
-                let driver =
-                    thread::Builder::new().name("browser driver".to_owned()).spawn(move || {
-                        drive.run();
-                        ending.end();
-                    });
-                if driver.is_ok() {
-                    drain(&mut process);
-                }
-                ended.cancel();
-                processes.end();
-                if driver.is_ok_and(|driver| driver.join().is_err()) {
-                    tracing::error!("the browser's driver panicked");
-                }
+                let _listed = lister.add(process.id(), &address, visible, sandbox);
+                let drive = Drive {
+                    address,
+                    guard: Arc::new(guard),
+                    idle,
+                    ended: ended.clone(),
+                    subject_guard,
+                    lease_count,
+                    state,
+                };
+                run_driver(drive, &mut process, &processes, &ended);
             }
         }
         ended.cancel();
-        let left = processes.finish();
-        tracing::info!(ended = left.total(), "browser ended");
+        let ended_processes = processes.finish();
+        tracing::info!(ended = ended_processes.total(), "browser ended");
         drop(profile);
         drop(keep);
     }
 }
 
-/// The arguments besides those for its developer tools and its proxy.
+/// Runs the driver on a thread of its own, and reads the browser's output on this one. Both end when
+/// the browser ends or the driver returns.
+fn run_driver(
+    drive: Drive,
+    process: &mut Process,
+    processes: &Processes,
+    ended: &CancellationToken,
+) {
+    let ending = processes.clone();
+    let driver = thread::Builder::new().name("browser driver".to_owned()).spawn(move || {
+        drive.run();
+        ending.end();
+    });
+    if driver.is_ok() {
+        drain(process);
+    }
+    ended.cancel();
+    processes.end();
+    if driver.is_ok_and(|driver| driver.join().is_err()) {
+        tracing::error!("the browser's driver panicked");
+    }
+}
+
+/// The browser's arguments besides those for its developer tools and its proxy.
 fn arguments(visible: bool, sandbox: bool, profile: &Path) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = ARGUMENTS.iter().map(OsString::from).collect();
     let window = if visible { "--ozone-platform-hint=auto" } else { "--headless=new" };
@@ -161,7 +178,7 @@ fn arguments(visible: bool, sandbox: bool, profile: &Path) -> Vec<OsString> {
 /// A free port of 127.0.0.1 for DevTools, and the arguments that open it. The port is chosen here
 /// and not by the browser, because `--remote-allow-origins` has to name it for the pages of
 /// DevTools.
-fn debugging() -> io::Result<(u16, [OsString; 2])> {
+fn devtools_arguments() -> io::Result<(u16, [OsString; 2])> {
     let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
     let pages = format!("--remote-allow-origins=http://127.0.0.1:{port}");
     Ok((port, [format!("--remote-debugging-port={port}").into(), pages.into()]))
@@ -169,32 +186,33 @@ fn debugging() -> io::Result<(u16, [OsString; 2])> {
 
 /// The environment with the home, the XDG folders and the temporary folder inside the profile, so
 /// that the browser neither reads nor writes files of the user.
-fn home(env: Vec<(String, String)>, profile: &Profile) -> Vec<(String, String)> {
-    let own = ["HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "TMPDIR", "PWD"];
+fn private_env(env: Vec<(String, String)>, profile: &Profile) -> Vec<(String, String)> {
+    let replaced = ["HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "TMPDIR", "PWD"];
     let mut env: Vec<_> =
-        env.into_iter().filter(|(name, _)| !own.contains(&name.as_str())).collect();
+        env.into_iter().filter(|(name, _)| !replaced.contains(&name.as_str())).collect();
     let folder = profile.path().to_string_lossy().into_owned();
     // Chromium makes a socket below `TMPDIR` and exits if that path is longer than 107 bytes.
     let temporary =
         if cfg!(target_os = "linux") { "/proc/self/cwd".to_owned() } else { folder.clone() };
-    env.extend(own.map(|name| {
+    env.extend(replaced.map(|name| {
         (name.to_owned(), if name == "TMPDIR" { &temporary } else { &folder }.clone())
     }));
     env
 }
 
-/// Reads the browser's output up to its DevTools address. The error is the output without one.
-fn listen(process: &mut Process) -> Result<String, String> {
-    let deadline = Instant::now() + LAUNCH_WITHIN;
-    let mut text = Lossy::default();
+/// Reads the browser's output up to its DevTools address. Without an address, the error is the
+/// output, with the reason if reading failed or timed out.
+fn read_address(process: &mut Process) -> Result<String, String> {
+    let deadline = Instant::now() + LAUNCH_LIMIT;
+    let mut decoder = Lossy::default();
     let mut output = String::new();
     let mut buffer = [0; 4096];
     loop {
         match process.read_by(&mut buffer, Some(deadline)) {
-            Ok(Read::Bytes(bytes)) => output.push_str(&text.push(&buffer[..bytes])),
+            Ok(Read::Bytes(bytes)) => output.push_str(&decoder.push(&buffer[..bytes])),
             Ok(Read::Ended) => return Err(output),
             Ok(Read::TimedOut) => {
-                return Err(format!("{output}\nno answer within {} s", LAUNCH_WITHIN.as_secs()));
+                return Err(format!("{output}\nno answer within {} s", LAUNCH_LIMIT.as_secs()));
             }
             Err(error) => return Err(format!("{output}\n{error}")),
         }

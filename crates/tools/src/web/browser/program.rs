@@ -11,14 +11,15 @@ const NAMES: [&str; 5] =
 
 /// Install locations outside of `PATH`, on macOS.
 #[cfg(target_os = "macos")]
-const PLACES: [&str; 2] = [
+const INSTALL_PATHS: [&str; 2] = [
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
     "/Applications/Chromium.app/Contents/MacOS/Chromium",
 ];
 #[cfg(not(target_os = "macos"))]
-const PLACES: [&str; 0] = [];
+const INSTALL_PATHS: [&str; 0] = [];
 
-/// The configured browser, or the first of [`NAMES`] on the `PATH` outside of the workspace.
+/// The configured browser, else the first of [`NAMES`] on the `PATH` outside of the workspace, else
+/// the first of [`INSTALL_PATHS`].
 ///
 /// # Errors
 /// No usable browser exists; the message says how to install or configure one.
@@ -37,8 +38,8 @@ pub(in crate::web) fn find_program(
             ))),
         };
     }
-    let usual = || PLACES.iter().map(PathBuf::from).find(|browser| is_program(browser));
-    program(&NAMES, env, workspace).or_else(usual).ok_or_else(|| {
+    let installed = || INSTALL_PATHS.iter().map(PathBuf::from).find(|browser| is_program(browser));
+    program(&NAMES, env, workspace).or_else(installed).ok_or_else(|| {
         WebError::failed(
             "no Chromium or Chrome was found on the PATH outside of the workspace. The user can install one (Debian, \
              Ubuntu: `apt install chromium`; Fedora: `dnf install chromium`; macOS: `brew install --cask chromium`), \

@@ -18,13 +18,13 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{self, Message};
 
-use super::protocol::{AttachToTarget, DetachedFromTarget, Kind};
+use super::protocol::{AttachToTarget, DetachedFromTarget, EventKind};
 
 /// The capacity of the queue of commands to send.
-const OUTGOING: usize = 64;
+const OUTGOING_CAPACITY: usize = 64;
 
 /// The largest message in bytes. A screenshot is one message, in base64.
-const MESSAGE: usize = 512 * 1024 * 1024;
+const MAX_MESSAGE_BYTES: usize = 512 * 1024 * 1024;
 
 /// The error code for a session that no longer exists.
 const NO_SESSION: i64 = -32001;
@@ -62,19 +62,20 @@ pub(in crate::web) struct Event<'a> {
 
 impl Event<'_> {
     /// Parses the event if it is of the kind `K`.
-    pub(in crate::web) fn read<K: Kind>(&self) -> Option<K> {
+    pub(in crate::web) fn read<K: EventKind>(&self) -> Option<K> {
         if self.method != K::METHOD {
             return None;
         }
-        let read = serde_json::from_str(self.params?.get());
-        read.inspect_err(
-            |error| tracing::warn!(event = K::METHOD, %error, "invalid event from the browser"),
-        )
-        .ok()
+        let parsed = serde_json::from_str(self.params?.get());
+        parsed
+            .inspect_err(
+                |error| tracing::warn!(event = K::METHOD, %error, "invalid event from the browser"),
+            )
+            .ok()
     }
 }
 
-/// Sends commands to the browser or to one of its pages, and listens to its events.
+/// A client of the browser or of one of its pages: sends commands and listens to events.
 #[derive(Debug, Clone)]
 pub(in crate::web) struct Client {
     shared: Arc<Shared>,
@@ -91,8 +92,8 @@ struct Shared {
 #[derive(Default)]
 struct State {
     over: bool,
-    /// The last number given to a command or a listener.
-    number: u64,
+    /// The number of the newest command or listener.
+    last_number: u64,
     pending: HashMap<u64, Pending>,
     listeners: HashMap<u64, Listener>,
 }
@@ -104,7 +105,7 @@ struct Pending {
 
 struct Listener {
     session: Option<Arc<str>>,
-    hear: Arc<Mutex<EventHandler>>,
+    handler: Arc<Mutex<EventHandler>>,
 }
 
 type EventHandler = dyn FnMut(&Event<'_>) + Send;
@@ -163,15 +164,16 @@ pub(in crate::web) async fn connect(address: &str) -> io::Result<(Client, Driver
     let host = address.split('/').nth(2).unwrap_or_default();
     let stream = TcpStream::connect(host).await?;
     stream.set_nodelay(true)?;
-    let config =
-        WebSocketConfig::default().max_message_size(Some(MESSAGE)).max_frame_size(Some(MESSAGE));
+    let config = WebSocketConfig::default()
+        .max_message_size(Some(MAX_MESSAGE_BYTES))
+        .max_frame_size(Some(MAX_MESSAGE_BYTES));
     let (socket, _) = tokio_tungstenite::client_async_with_config(address, stream, Some(config))
         .await
         .map_err(|error| match error {
             tungstenite::Error::Io(error) => error,
             error => io::Error::other(error),
         })?;
-    let (send, outgoing) = mpsc::channel(OUTGOING);
+    let (send, outgoing) = mpsc::channel(OUTGOING_CAPACITY);
     let shared = Arc::new(Shared { outgoing: send, state: Mutex::default() });
     let (sink, stream) = socket.split();
     let client = Client { shared: Arc::clone(&shared), session: None };
@@ -193,7 +195,7 @@ impl Client {
             if state.over {
                 return Err(CdpError::Ended);
             }
-            let id = state.number();
+            let id = state.next_number();
             state.pending.insert(id, Pending { session: self.session.clone(), answer: sender });
             id
         };
@@ -216,19 +218,19 @@ impl Client {
         Ok(Self { shared: Arc::clone(&self.shared), session: Some(attached.session_id.into()) })
     }
 
-    /// Calls `hear` for each event until the returned [`ListenerGuard`] is dropped, or the page or
-    /// the connection ends.
+    /// Calls `handler` for each event until the returned [`ListenerGuard`] is dropped, or the page
+    /// or the connection ends.
     ///
-    /// `hear` runs on the driver's task and must not block.
+    /// `handler` runs on the driver's task and must not block.
     pub(in crate::web) fn listen(
         &self,
-        hear: impl FnMut(&Event<'_>) + Send + 'static,
+        handler: impl FnMut(&Event<'_>) + Send + 'static,
     ) -> ListenerGuard {
         let mut state = self.shared.state();
-        let number = state.number();
+        let number = state.next_number();
         if !state.over {
             let listener =
-                Listener { session: self.session.clone(), hear: Arc::new(Mutex::new(hear)) };
+                Listener { session: self.session.clone(), handler: Arc::new(Mutex::new(handler)) };
             state.listeners.insert(number, listener);
         }
         ListenerGuard(Arc::clone(&self.shared), number)
@@ -254,9 +256,9 @@ impl Drop for ListenerGuard {
 }
 
 impl State {
-    fn number(&mut self) -> u64 {
-        self.number += 1;
-        self.number
+    fn next_number(&mut self) -> u64 {
+        self.last_number += 1;
+        self.last_number
     }
 }
 
@@ -297,10 +299,10 @@ impl Shared {
                 .filter(|(_, listener)| listener.session.as_deref() == session)
                 .collect();
             matching.sort_unstable_by_key(|(number, _)| **number);
-            matching.into_iter().map(|(_, listener)| Arc::clone(&listener.hear)).collect()
+            matching.into_iter().map(|(_, listener)| Arc::clone(&listener.handler)).collect()
         };
-        for hear in listeners {
-            hear.lock().unwrap_or_else(PoisonError::into_inner)(event);
+        for handler in listeners {
+            handler.lock().unwrap_or_else(PoisonError::into_inner)(event);
         }
         if let Some(detached) = event.read::<DetachedFromTarget>() {
             self.end(|session| session.as_deref() == Some(detached.session_id.as_str()));

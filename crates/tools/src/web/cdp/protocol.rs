@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::connection::Command;
 
 /// A kind of event.
-pub(in crate::web) trait Kind: DeserializeOwned {
+pub(in crate::web) trait EventKind: DeserializeOwned {
     /// The event's name in the protocol.
     const METHOD: &'static str;
 }
@@ -39,7 +39,7 @@ macro_rules! events {
             $(pub(in crate::web) $field: $type,)*
         }
 
-        impl Kind for $name {
+        impl EventKind for $name {
             const METHOD: &'static str = $method;
         }
     )*};

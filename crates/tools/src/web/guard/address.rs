@@ -49,7 +49,7 @@ const V4: &[(Ipv4Addr, u32, AddressClass)] = &[
     (Ipv4Addr::new(240, 0, 0, 0), 4, RESERVED),
 ];
 
-/// The same for IPv6, where only 2000::/3 is public.
+/// Networks of IPv6 by prefix, more specific ones first. Only 2000::/3 is public.
 const V6: &[(Ipv6Addr, u32, AddressClass)] = &[
     (Ipv6Addr::UNSPECIFIED, 128, UNSPECIFIED),
     (Ipv6Addr::LOCALHOST, 128, Private),
@@ -69,7 +69,7 @@ const V6: &[(Ipv6Addr, u32, AddressClass)] = &[
     (Ipv6Addr::UNSPECIFIED, 0, RESERVED),
 ];
 
-/// Classifies an address; for an embedded IPv4 address, that address counts.
+/// Classifies an address. An IPv6 address that embeds an IPv4 address has the class of the latter.
 pub(super) fn classify(address: IpAddr) -> AddressClass {
     match address {
         IpAddr::V4(address) => classify_v4(address),
@@ -84,7 +84,7 @@ fn classify_v4(address: Ipv4Addr) -> AddressClass {
         |network: Ipv4Addr, bits| (address.to_bits() ^ network.to_bits()).leading_zeros() >= bits;
     V4.iter()
         .find(|(network, bits, _)| within(*network, *bits))
-        .map_or(Public, |(_, _, reach)| *reach)
+        .map_or(Public, |(_, _, class)| *class)
 }
 
 fn classify_v6(address: Ipv6Addr) -> AddressClass {
@@ -92,7 +92,7 @@ fn classify_v6(address: Ipv6Addr) -> AddressClass {
         |network: Ipv6Addr, bits| (address.to_bits() ^ network.to_bits()).leading_zeros() >= bits;
     V6.iter()
         .find(|(network, bits, _)| within(*network, *bits))
-        .map_or(RESERVED, |(_, _, reach)| *reach)
+        .map_or(RESERVED, |(_, _, class)| *class)
 }
 
 /// The IPv4 address at which packets to this address arrive, through this machine or a translator.

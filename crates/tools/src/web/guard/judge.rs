@@ -42,7 +42,7 @@ const METADATA_NAMES: &[&str] = &[
 pub(super) struct Judge {
     rules: Rules,
     resolver: Arc<dyn Resolve>,
-    own: OwnPorts,
+    own_ports: OwnPorts,
     ledgers: Ledgers,
 }
 
@@ -55,8 +55,8 @@ pub(super) enum HostDecision {
 }
 
 impl Judge {
-    pub(super) fn new(rules: Rules, resolver: Arc<dyn Resolve>, own: OwnPorts) -> Self {
-        Self { rules, resolver, own, ledgers: Ledgers::default() }
+    pub(super) fn new(rules: Rules, resolver: Arc<dyn Resolve>, own_ports: OwnPorts) -> Self {
+        Self { rules, resolver, own_ports, ledgers: Ledgers::default() }
     }
 
     pub(super) fn rules(&self) -> &Rules {
@@ -64,20 +64,20 @@ impl Judge {
     }
 
     /// Judges whether a page may be opened.
-    pub(super) async fn page(&self, url: &str) -> Verdict {
+    pub(super) async fn judge_page(&self, url: &str) -> Verdict {
         verdict(match page_target(url) {
-            Ok(target) => self.find(&target).await,
+            Ok(target) => self.judge_target(&target).await,
             Err(why) => Err(why),
         })
     }
 
-    /// Like [`page`](Self::page), but without a remote lookup: `None` if one is necessary. May
-    /// block.
+    /// Like [`judge_page`](Self::judge_page), but without a remote lookup: `None` if one is
+    /// necessary. May block.
     pub(super) fn judge_locally(&self, url: &str) -> Option<Verdict> {
         let found = page_target(url).and_then(|target| {
             self.judge_name(&target)?;
             let addresses =
-                own_addresses(&target.host).or_else(|| self.near_addresses(&target.host));
+                fixed_addresses(&target.host).or_else(|| self.near_addresses(&target.host));
             addresses.map(|addresses| self.judge_addresses(&target, &addresses)).transpose()
         });
         found.transpose().map(verdict)
@@ -88,7 +88,7 @@ impl Judge {
         &self,
         target: &Target,
     ) -> Result<Vec<SocketAddr>, RefusalReason> {
-        match self.find(target).await? {
+        match self.judge_target(target).await? {
             HostDecision::Allow(addresses) => Ok(addresses),
             HostDecision::Ask(ask) => Err(ask
                 .addresses
@@ -97,9 +97,9 @@ impl Judge {
         }
     }
 
-    async fn find(&self, target: &Target) -> Result<HostDecision, RefusalReason> {
+    async fn judge_target(&self, target: &Target) -> Result<HostDecision, RefusalReason> {
         self.judge_name(target)?;
-        let addresses = match own_addresses(&target.host) {
+        let addresses = match fixed_addresses(&target.host) {
             Some(addresses) => addresses,
             None => self.look_up(target.host.to_string()).await?,
         };
@@ -107,7 +107,7 @@ impl Judge {
     }
 
     fn judge_name(&self, target: &Target) -> Result<(), RefusalReason> {
-        match self.rules.denies(target, None) {
+        match self.rules.denying_rule(target, None) {
             Some(rule) => Err(RefusalReason::Denied { rule }),
             None if is_metadata(&target.host) => Err(RefusalReason::Metadata),
             None => Ok(()),
@@ -119,22 +119,24 @@ impl Judge {
         target: &Target,
         addresses: &[IpAddr],
     ) -> Result<HostDecision, RefusalReason> {
-        let mut unasked = Vec::new();
+        let mut unapproved = Vec::new();
         for &address in addresses {
             if self.judge_address(target, address)? == AddressClass::Private
                 && !self.rules.allows(target, address)
             {
-                unasked.push(address);
+                unapproved.push(address);
             }
         }
         // Makes the ask independent of the order in which the resolver lists the addresses.
-        unasked.sort_unstable();
-        unasked.dedup();
-        Ok(match unasked.is_empty() {
+        unapproved.sort_unstable();
+        unapproved.dedup();
+        Ok(match unapproved.is_empty() {
             true => HostDecision::Allow(
                 addresses.iter().map(|&address| SocketAddr::new(address, target.port)).collect(),
             ),
-            false => HostDecision::Ask(Ask { host: target.host.to_string(), addresses: unasked }),
+            false => {
+                HostDecision::Ask(Ask { host: target.host.to_string(), addresses: unapproved })
+            }
         })
     }
 
@@ -145,15 +147,15 @@ impl Judge {
         target: &Target,
         address: IpAddr,
     ) -> Result<AddressClass, RefusalReason> {
-        if let Some(rule) = self.rules.denies(target, Some(address)) {
+        if let Some(rule) = self.rules.denying_rule(target, Some(address)) {
             return Err(RefusalReason::Denied { rule });
         }
-        if address.is_loopback() && self.own.contains(target.port) {
+        if address.is_loopback() && self.own_ports.contains(target.port) {
             return Err(RefusalReason::Own { port: target.port });
         }
         match classify(address) {
             AddressClass::Never(what) => Err(RefusalReason::Never { address, what }),
-            reach => Ok(reach),
+            class => Ok(class),
         }
     }
 
@@ -200,7 +202,7 @@ fn page_target(url: &str) -> Result<Target, RefusalReason> {
 }
 
 /// The addresses of a host that needs no lookup.
-fn own_addresses(host: &Host) -> Option<Vec<IpAddr>> {
+fn fixed_addresses(host: &Host) -> Option<Vec<IpAddr>> {
     match host {
         Host::Address(address) => Some(vec![*address]),
         // Always loopback (RFC 6761). Not every resolver knows this for names below `localhost`.

@@ -14,11 +14,11 @@ const MAX_KNOWN: usize = 1_000;
 
 /// The connections that were refused, or that failed, for one tab since
 /// [`Guard::ledger`](super::Guard::ledger). A host is left out if other tabs are known to have
-/// asked for it and this tab is not.
+/// requested it and this tab is not.
 #[derive(Debug)]
 pub struct Ledger {
-    page: Arc<LedgerEntries>,
-    all: Ledgers,
+    tab: Arc<LedgerEntries>,
+    ledgers: Ledgers,
 }
 
 /// The ledgers of a guard. Clones share one list.
@@ -31,33 +31,34 @@ struct LedgerEntries(Mutex<Entries>);
 #[derive(Debug, Default)]
 struct Entries {
     refused: Refusals,
-    /// Hosts that this tab has asked for (`own`) and hosts that other tabs have (`others`).
-    own: HashSet<String>,
-    others: HashSet<String>,
+    /// Hosts that this tab has requested.
+    own_hosts: HashSet<String>,
+    /// Hosts that other tabs have requested.
+    other_hosts: HashSet<String>,
 }
 
 impl Ledgers {
     /// Opens a ledger for the refusals from now on.
     pub(super) fn open(&self) -> Ledger {
-        let mut all = self.all();
-        all.retain(|page| page.strong_count() > 0);
+        let mut tabs = self.tabs();
+        tabs.retain(|tab| tab.strong_count() > 0);
         let mut entries = Entries::default();
-        for other in all.iter().filter_map(Weak::upgrade) {
-            entries.others.extend(other.entries().own.iter().cloned());
+        for other in tabs.iter().filter_map(Weak::upgrade) {
+            entries.other_hosts.extend(other.entries().own_hosts.iter().cloned());
         }
-        let page = Arc::new(LedgerEntries(Mutex::new(entries)));
-        all.push(Arc::downgrade(&page));
-        Ledger { page, all: self.clone() }
+        let tab = Arc::new(LedgerEntries(Mutex::new(entries)));
+        tabs.push(Arc::downgrade(&tab));
+        Ledger { tab, ledgers: self.clone() }
     }
 
     /// Records a refusal in every open ledger.
-    pub(super) fn refuse(&self, host: &str, why: &RefusalReason) {
-        for page in self.all().iter().filter_map(Weak::upgrade) {
-            page.entries().refused.add(host, why);
+    pub(super) fn record_refusal(&self, host: &str, why: &RefusalReason) {
+        for tab in self.tabs().iter().filter_map(Weak::upgrade) {
+            tab.entries().refused.add(host, why);
         }
     }
 
-    fn all(&self) -> MutexGuard<'_, Vec<Weak<LedgerEntries>>> {
+    fn tabs(&self) -> MutexGuard<'_, Vec<Weak<LedgerEntries>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -67,25 +68,26 @@ impl Ledger {
     pub fn requested(&self, url: &str) {
         let Some(target) = Url::parse(url).ok().as_ref().and_then(Target::from_url) else { return };
         let host = target.to_string();
-        if !add(&mut self.page.entries().own, &host) {
+        if !add(&mut self.tab.entries().own_hosts, &host) {
             return;
         }
         for other in self
-            .all
-            .all()
+            .ledgers
+            .tabs()
             .iter()
             .filter_map(Weak::upgrade)
-            .filter(|other| !Arc::ptr_eq(other, &self.page))
+            .filter(|other| !Arc::ptr_eq(other, &self.tab))
         {
-            add(&mut other.entries().others, &host);
+            add(&mut other.entries().other_hosts, &host);
         }
     }
 
     /// The refusals and failures that were recorded so far.
     #[must_use]
     pub fn refused(&self) -> Refusals {
-        let entries = self.page.entries();
-        let is_ours = |host: &String| entries.own.contains(host) || !entries.others.contains(host);
+        let entries = self.tab.entries();
+        let is_ours =
+            |host: &String| entries.own_hosts.contains(host) || !entries.other_hosts.contains(host);
         let hosts = entries
             .refused
             .hosts
@@ -103,7 +105,7 @@ impl LedgerEntries {
     }
 }
 
-/// Adds a host; false if it is known already or the set is full.
+/// Adds a host. Returns false if the host is known already or the set is full.
 fn add(hosts: &mut HashSet<String>, host: &str) -> bool {
     hosts.len() < MAX_KNOWN && !hosts.contains(host) && hosts.insert(host.to_owned())
 }
@@ -125,15 +127,15 @@ mod tests {
         late.requested("wss://late.example:444/");
         late.requested("data:text/html,hello");
         for host in ["early.example:80", "late.example:444", "worker.example:443"] {
-            ledgers.refuse(host, &RefusalReason::Metadata);
+            ledgers.record_refusal(host, &RefusalReason::Metadata);
         }
         assert_eq!(hosts(&early), ["early.example:80", "worker.example:443"]);
         assert_eq!(hosts(&late), ["late.example:444", "worker.example:443"]);
-        // Both tabs ask for it.
+        // Both tabs request it.
         early.requested("https://late.example:444/b");
         assert_eq!(hosts(&early), ["early.example:80", "late.example:444", "worker.example:443"]);
         assert_eq!(hosts(&early).len(), 3, "reading does not clear the ledger");
-        // A host of a closed tab still counts as asked for by another tab.
+        // A host of a closed tab still counts as requested by another tab.
         drop(early);
         assert_eq!(hosts(&late), ["late.example:444", "worker.example:443"]);
         assert!(hosts(&ledgers.open()).is_empty(), "earlier refusals are left out");

@@ -10,14 +10,14 @@ pub struct OwnPorts(Arc<Mutex<Vec<u16>>>);
 /// A port that is unreachable for pages until this is dropped.
 #[derive(Debug)]
 pub(super) struct ReservedPort {
-    of: OwnPorts,
+    own_ports: OwnPorts,
     port: u16,
 }
 
 impl OwnPorts {
     pub(super) fn reserve(&self, port: u16) -> ReservedPort {
         self.ports().push(port);
-        ReservedPort { of: self.clone(), port }
+        ReservedPort { own_ports: self.clone(), port }
     }
 
     pub(super) fn contains(&self, port: u16) -> bool {
@@ -32,7 +32,7 @@ impl OwnPorts {
 impl Drop for ReservedPort {
     fn drop(&mut self) {
         // Removes one entry only: the port's next owner may have added it again already.
-        let mut ports = self.of.ports();
+        let mut ports = self.own_ports.ports();
         if let Some(at) = ports.iter().position(|port| *port == self.port) {
             ports.swap_remove(at);
         }

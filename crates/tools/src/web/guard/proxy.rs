@@ -7,7 +7,7 @@ mod page;
 mod peer;
 mod tunnel;
 
-pub(in crate::web) use page::GUARD;
+pub(in crate::web) use page::GUARD_HEADER;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,7 +40,7 @@ const MAX_FIELDS: usize = 256;
 const HEAD_LIMIT: Duration = Duration::from_secs(60);
 
 /// The delay after a failed accept, as when file descriptors have run out.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+const ACCEPT_DELAY: Duration = Duration::from_millis(50);
 
 /// The body of an answer to the browser: the host's, or a page of the proxy's own.
 type Body = Either<Incoming, Full<Bytes>>;
@@ -54,17 +54,17 @@ pub(super) async fn serve(listener: TcpListener, judge: Arc<Judge>) -> Infallibl
         };
         match listener.accept().await {
             Ok((stream, peer)) if peer::is_ours(&stream, peer) => {
-                tokio::spawn(connection(stream, judge.clone(), Arc::new(permit)));
+                tokio::spawn(serve_connection(stream, judge.clone(), Arc::new(permit)));
             }
             // A process of another user on this machine: close without an answer.
             Ok(_) => {}
-            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+            Err(_) => tokio::time::sleep(ACCEPT_DELAY).await,
         }
     }
 }
 
 /// Serves one connection. The permit is held until its tunnels have ended too.
-async fn connection(stream: TcpStream, judge: Arc<Judge>, permit: Arc<OwnedSemaphorePermit>) {
+async fn serve_connection(stream: TcpStream, judge: Arc<Judge>, permit: Arc<OwnedSemaphorePermit>) {
     let answer = service_fn(move |request| {
         let (judge, permit) = (judge.clone(), permit.clone());
         async move { Ok::<_, Infallible>(answer(request, &judge, permit).await) }
@@ -102,7 +102,7 @@ async fn answer(
     answered.unwrap_or_else(|why| {
         let host = target.to_string();
         tracing::debug!(host, %why, "connection not made");
-        judge.ledgers().refuse(&host, &why);
+        judge.ledgers().record_refusal(&host, &why);
         page::refusal_page(&host, &why)
     })
 }
@@ -117,8 +117,8 @@ fn target(request: &Request<Incoming>) -> Result<Target, RefusalReason> {
         }
         _ => Some(80),
     };
-    let target = uri
-        .authority()
-        .and_then(|whom| Target::new(whom.host(), whom.port_u16().or(default_port)?));
+    let target = uri.authority().and_then(|authority| {
+        Target::new(authority.host(), authority.port_u16().or(default_port)?)
+    });
     target.ok_or_else(|| RefusalReason::NotAnAddress { url: uri.path().to_owned() })
 }

@@ -8,7 +8,7 @@ use super::host::is_below;
 
 /// Domains in which only the operator of this machine or its network assigns names: RFC 6761, RFC
 /// 6762 (with its appendix G) and RFC 8375.
-const NEAR: [&str; 10] = [
+const NEAR_DOMAINS: [&str; 10] = [
     "corp",
     "home",
     "home.arpa",
@@ -50,16 +50,16 @@ impl Resolve for SystemResolver {
     }
 
     fn is_near(&self, name: &str) -> bool {
-        is_near(name) || fs::read_to_string(HOSTS).is_ok_and(|hosts| lists(&hosts, name))
+        is_near(name) || fs::read_to_string(HOSTS).is_ok_and(|hosts| is_listed(&hosts, name))
     }
 }
 
 fn is_near(name: &str) -> bool {
-    !name.contains('.') || NEAR.iter().any(|domain| is_below(name, domain))
+    !name.contains('.') || NEAR_DOMAINS.iter().any(|domain| is_below(name, domain))
 }
 
 /// Whether a file in the format of `/etc/hosts` lists a name.
-fn lists(hosts: &str, name: &str) -> bool {
+fn is_listed(hosts: &str, name: &str) -> bool {
     let names = hosts
         .lines()
         .flat_map(|line| line.split('#').next().unwrap_or_default().split_whitespace().skip(1));
@@ -82,7 +82,11 @@ mod tests {
         }
         let hosts =
             "127.0.0.1\tlocalhost\n# 10.0.0.1 no.example\n10.0.0.2 app App.Example # the app\n";
-        assert!(lists(hosts, "app.example") && lists(hosts, "app"));
-        assert!(!lists(hosts, "no.example") && !lists(hosts, "the") && !lists(hosts, "10.0.0.2"));
+        assert!(is_listed(hosts, "app.example") && is_listed(hosts, "app"));
+        assert!(
+            !is_listed(hosts, "no.example")
+                && !is_listed(hosts, "the")
+                && !is_listed(hosts, "10.0.0.2")
+        );
     }
 }

@@ -16,13 +16,12 @@ use super::verdict::Ask;
 pub struct Rules {
     allow: Arc<[Rule]>,
     deny: Arc<[Rule]>,
-    /// The user's approvals.
-    allowed: Arc<Mutex<HashSet<Allowed>>>,
+    approvals: Arc<Mutex<HashSet<Approval>>>,
 }
 
 /// An approval of a host at one address.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Allowed {
+struct Approval {
     host: String,
     address: IpAddr,
     /// `None` for every port.
@@ -62,13 +61,13 @@ impl Rules {
     pub fn new(allow: &[String], deny: &[String]) -> Result<Self, RuleError> {
         let parse =
             |rules: &[String]| rules.iter().map(|rule| Rule::parse(rule)).collect::<Result<_, _>>();
-        Ok(Self { allow: parse(allow)?, deny: parse(deny)?, allowed: Arc::default() })
+        Ok(Self { allow: parse(allow)?, deny: parse(deny)?, approvals: Arc::default() })
     }
 
     /// Records the user's approval, for one port or for every port.
     pub(super) fn allow(&self, ask: &Ask, port: Option<u16>) {
-        let mut allowed = self.allowed();
-        allowed.extend(ask.addresses.iter().map(|&address| Allowed {
+        let mut approvals = self.approvals();
+        approvals.extend(ask.addresses.iter().map(|&address| Approval {
             host: ask.host.clone(),
             address,
             port,
@@ -76,22 +75,22 @@ impl Rules {
     }
 
     /// The rule that denies this host or one of the addresses it resolves to.
-    pub(super) fn denies(&self, target: &Target, address: Option<IpAddr>) -> Option<String> {
-        self.deny.iter().find(|rule| rule.names(target, address)).map(Rule::to_string)
+    pub(super) fn denying_rule(&self, target: &Target, address: Option<IpAddr>) -> Option<String> {
+        self.deny.iter().find(|rule| rule.covers(target, address)).map(Rule::to_string)
     }
 
     /// Whether this host may be reached at this private address.
     pub(super) fn allows(&self, target: &Target, address: IpAddr) -> bool {
-        let is_allowed = |port| {
-            self.allowed().contains(&Allowed { host: target.host.to_string(), address, port })
+        let is_approved = |port| {
+            self.approvals().contains(&Approval { host: target.host.to_string(), address, port })
         };
-        self.allow.iter().any(|rule| rule.names(target, Some(address)))
-            || is_allowed(None)
-            || is_allowed(Some(target.port))
+        self.allow.iter().any(|rule| rule.covers(target, Some(address)))
+            || is_approved(None)
+            || is_approved(Some(target.port))
     }
 
-    fn allowed(&self) -> MutexGuard<'_, HashSet<Allowed>> {
-        self.allowed.lock().unwrap_or_else(PoisonError::into_inner)
+    fn approvals(&self) -> MutexGuard<'_, HashSet<Approval>> {
+        self.approvals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -123,7 +122,7 @@ impl Rule {
     }
 
     /// Whether the rule covers this host, or the address it resolves to.
-    fn names(&self, target: &Target, address: Option<IpAddr>) -> bool {
+    fn covers(&self, target: &Target, address: Option<IpAddr>) -> bool {
         if self.port.is_some_and(|port| port != target.port) {
             return false;
         }

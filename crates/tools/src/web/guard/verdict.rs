@@ -32,7 +32,7 @@ pub struct Ask {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Error)]
 #[non_exhaustive]
 pub enum RefusalReason {
-    /// The URL has no host.
+    /// The text is not a URL, or the URL has no host.
     #[error("`{url}` is not the URL of a page")]
     NotAnAddress {
         /// The URL, cut to 100 characters.
@@ -98,7 +98,7 @@ pub enum RefusalReason {
 pub struct Refusals {
     /// The first 32 refusals; each pair of host and reason is listed once.
     pub hosts: Vec<Refusal>,
-    /// How many tries of further hosts were refused or failed.
+    /// How many tries of pairs that are not in `hosts` were refused or failed.
     pub more: u64,
 }
 

@@ -1,4 +1,4 @@
-(most => {
+(maxChars => {
   // Elements without text of the page, and those that lead elsewhere. Their content is left out too.
   const NEVER = new Set([
     'script', 'style', 'noscript', 'template', 'svg', 'canvas', 'iframe', 'object', 'link', 'meta', 'nav', 'footer',
@@ -8,7 +8,7 @@
   const RAW = new Set(['xmp', 'plaintext']);
   // The weight of an element, which bounds the copy of a page without text.
   const ELEMENT = 8;
-  const LONGEST = 4 * 1024 * 1024;
+  const MAX_CHARS = 4 * 1024 * 1024;
   const LINKS = 50;
   const LOOKED_AT = 2000;
   // The most characters of an address.
@@ -18,14 +18,14 @@
   const parent = Object.getOwnPropertyDescriptor(Node.prototype, 'parentNode').get;
   const add = Node.prototype.appendChild;
 
-  // Copies the beginning of the document, up to `most` characters of text. The copy has no window, so
+  // Copies the beginning of the document, up to `maxChars` characters of text. The copy has no window, so
   // it loads nothing and runs nothing.
   function beginning(root) {
     const inert = document.implementation.createHTMLDocument('');
     const isText = node => (NEVER.has(node.localName) ? NodeFilter.FILTER_REJECT : NodeFilter.FILTER_ACCEPT);
     const walker = document.createTreeWalker(root, NodeFilter.SHOW_ELEMENT | NodeFilter.SHOW_TEXT, isText);
     const copies = new Map([[root, inert.importNode(root, false)]]);
-    let left = most;
+    let left = maxChars;
     while (left > 0 && walker.nextNode()) {
       const node = walker.currentNode;
       const copy = RAW.has(node.localName) ? inert.createElement('pre') : inert.importNode(node, false);
@@ -59,15 +59,15 @@
   const root = document.documentElement;
   const isHtml = /html|xml/.test(document.contentType);
   const plain = isHtml || !root ? null : (document.body || root).innerText;
-  const [html, isCut] = isHtml && root && most > 0 ? beginning(root) : ['', (plain || '').length > LONGEST];
+  const [html, isCut] = isHtml && root && maxChars > 0 ? beginning(root) : ['', (plain || '').length > MAX_CHARS];
   const entry = performance.getEntriesByType('navigation')[0];
   return {
     url: location.href.slice(0, ADDRESS),
     title: document.title.trim().replace(/\s+/g, ' ').slice(0, 300),
     status: (entry && entry.responseStatus) || 0,
-    html: html.slice(0, LONGEST),
-    text: plain && plain.slice(0, LONGEST),
-    cut: isCut || html.length > LONGEST,
+    html: html.slice(0, MAX_CHARS),
+    text: plain && plain.slice(0, MAX_CHARS),
+    cut: isCut || html.length > MAX_CHARS,
     links: links(),
     allLinks: document.links.length,
   };

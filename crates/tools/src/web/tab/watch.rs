@@ -32,7 +32,7 @@ pub(super) struct Incidents {
 struct State {
     /// Whether the user controls the page, and with it dialogs and windows.
     paused: bool,
-    dialog: bool,
+    dialog_open: bool,
     crashed: bool,
     /// The tab and all windows opened from it.
     family: HashSet<String>,
@@ -44,7 +44,7 @@ struct State {
 pub(super) struct TabListener {
     id: String,
     page: Client,
-    up: Arc<BrowserConnection>,
+    connection: Arc<BrowserConnection>,
     ledger: Arc<Ledger>,
     incidents: Arc<Incidents>,
     /// Dropped when the tab ends.
@@ -68,17 +68,18 @@ impl Incidents {
     pub(super) fn set_paused(&self, paused: bool) -> bool {
         let mut state = self.state();
         state.paused = paused;
-        state.dialog
+        state.dialog_open
     }
 
     /// Starts to close the tab and all windows opened from it.
-    pub(super) fn close(&self, up: &Arc<BrowserConnection>) {
+    pub(super) fn close(&self, connection: &Arc<BrowserConnection>) {
         for target in std::mem::take(&mut self.state().family) {
-            close(up, target);
+            close(connection, target);
         }
     }
 
-    pub(super) async fn download(&self) -> String {
+    /// Waits for the page's first download, and returns its file name.
+    pub(super) async fn wait_for_download(&self) -> String {
         let mut download = self.download.subscribe();
         let name = download.wait_for(Option::is_some).await.ok().and_then(|name| name.clone());
         match name {
@@ -100,9 +101,9 @@ impl Incidents {
 }
 
 impl State {
-    fn add_incident(&mut self, what: String) {
+    fn add_incident(&mut self, description: String) {
         match self.described.len() < MAX_INCIDENTS {
-            true => self.described.push(what),
+            true => self.described.push(description),
             false => self.undescribed += 1,
         }
     }
@@ -112,31 +113,32 @@ impl TabListener {
     pub(super) fn new(
         id: String,
         page: Client,
-        up: &Arc<BrowserConnection>,
+        connection: &Arc<BrowserConnection>,
         ledger: &Arc<Ledger>,
-        doings: &Arc<Incidents>,
+        incidents: &Arc<Incidents>,
         life: (SubjectGuard, DropGuard),
     ) -> Arc<Self> {
-        let (up, ledger, doings) = (Arc::clone(up), Arc::clone(ledger), Arc::clone(doings));
-        Arc::new(Self { id, page, up, ledger, incidents: doings, life: Mutex::new(Some(life)) })
+        let (connection, ledger, incidents) =
+            (Arc::clone(connection), Arc::clone(ledger), Arc::clone(incidents));
+        Arc::new(Self { id, page, connection, ledger, incidents, life: Mutex::new(Some(life)) })
     }
 
     /// Starts listening to the browser and to the page.
     pub(super) fn listen(self: Arc<Self>) -> [ListenerGuard; 2] {
-        let (chrome, page) = (self.up.chrome.clone(), self.page.clone());
-        let of_page = EndGuard(Arc::clone(&self));
+        let (chrome, page) = (self.connection.chrome.clone(), self.page.clone());
+        let end_guard = EndGuard(Arc::clone(&self));
         [
-            chrome.listen(move |event| self.hear_browser(event)),
-            page.listen(move |event| of_page.0.hear_page(event)),
+            chrome.listen(move |event| self.on_browser_event(event)),
+            page.listen(move |event| end_guard.0.on_page_event(event)),
         ]
     }
 
     /// Handles an event of the browser, which may concern any tab.
-    fn hear_browser(&self, event: &Event<'_>) {
+    fn on_browser_event(&self, event: &Event<'_>) {
         if let Some(created) = event.read::<TargetCreated>() {
-            self.window(&created.target_info);
+            self.on_window(&created.target_info);
         } else if let Some(download) = event.read::<DownloadWillBegin>() {
-            self.download(&download);
+            self.on_download(&download);
         } else if let Some(crash) = event.read::<TargetCrashed>()
             && crash.target_id == self.id
         {
@@ -145,15 +147,15 @@ impl TabListener {
         }
     }
 
-    fn hear_page(&self, event: &Event<'_>) {
+    fn on_page_event(&self, event: &Event<'_>) {
         if let Some(sent) = event.read::<RequestWillBeSent>() {
             self.ledger.requested(&sent.request.url);
         } else if let Some(opened) = event.read::<WebSocketCreated>() {
             self.ledger.requested(&opened.url);
         } else if let Some(dialog) = event.read::<JavascriptDialogOpening>() {
-            self.dialog(&dialog);
+            self.on_dialog(&dialog);
         } else if event.read::<JavascriptDialogClosed>().is_some() {
-            self.incidents.state().dialog = false;
+            self.incidents.state().dialog_open = false;
         }
     }
 
@@ -165,11 +167,11 @@ impl TabListener {
     }
 
     /// Dismisses a dialog, unless the user controls the page. Leaving the page is always accepted.
-    fn dialog(&self, dialog: &JavascriptDialogOpening) {
+    fn on_dialog(&self, dialog: &JavascriptDialogOpening) {
         let leaving = dialog.r#type == "beforeunload";
         {
             let mut state = self.incidents.state();
-            state.dialog = true;
+            state.dialog_open = true;
             if state.paused {
                 return;
             }
@@ -182,12 +184,12 @@ impl TabListener {
             }
         }
         let page = self.page.clone();
-        self.up
+        self.connection
             .runtime
             .spawn(async move { page.execute(HandleJavaScriptDialog { accept: leaving }).await });
     }
 
-    fn download(&self, download: &DownloadWillBegin) {
+    fn on_download(&self, download: &DownloadWillBegin) {
         // A page's main frame has the id of its tab.
         let is_ours = self.incidents.state().family.contains(&download.frame_id);
         if is_ours {
@@ -204,7 +206,7 @@ impl TabListener {
     }
 
     /// Closes a window that the page opened. During a pause, it stays open until the tab closes.
-    fn window(&self, opened: &TargetInfo) {
+    fn on_window(&self, opened: &TargetInfo) {
         let is_ours = |state: &State| {
             opened.opener_id.as_ref().is_some_and(|opener| state.family.contains(opener))
         };
@@ -222,7 +224,7 @@ impl TabListener {
                 brief(&opened.url)
             ));
         }
-        close(&self.up, opened.target_id.clone());
+        close(&self.connection, opened.target_id.clone());
     }
 }
 
@@ -233,14 +235,16 @@ impl Drop for EndGuard {
 }
 
 /// Starts to close a target; one that is already gone is not an error.
-fn close(up: &Arc<BrowserConnection>, target: String) {
-    let chrome = up.chrome.clone();
-    up.runtime.spawn(async move { chrome.execute(CloseTarget { target_id: &target }).await });
+fn close(connection: &Arc<BrowserConnection>, target: String) {
+    let chrome = connection.chrome.clone();
+    connection
+        .runtime
+        .spawn(async move { chrome.execute(CloseTarget { target_id: &target }).await });
 }
 
 /// The text, cut to its first 200 bytes.
 fn brief(text: &str) -> String {
-    const MOST: usize = 200;
-    let end = text.floor_char_boundary(MOST);
+    const MAX_BYTES: usize = 200;
+    let end = text.floor_char_boundary(MAX_BYTES);
     if end < text.len() { format!("{}…", &text[..end]) } else { text.to_owned() }
 }

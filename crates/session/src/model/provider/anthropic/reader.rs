@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{REDACTED, SIGNED};
+use super::{REDACTED_PREFIX, SIGNATURE_PREFIX};
 use crate::model::provider::remote::{
     Arguments, Count, Counts, End, Finish, HeldBytes, Lenient, OpenCall, Pieces, Reader, Text,
-    is_fault, is_no_input, malformed, object,
+    is_fault, is_no_input, malformed, parse_object,
 };
 use crate::model::{ModelError, ModelEvent};
 
@@ -109,7 +109,7 @@ struct Usage {
 
 /// A block that is open.
 #[derive(Debug)]
-enum Open {
+enum OpenBlock {
     Text,
     /// A kind that is not read, for example a call of a tool that the provider runs itself.
     Other,
@@ -129,10 +129,10 @@ enum Open {
 /// Reads the events of one answer.
 #[derive(Debug, Default)]
 pub(crate) struct Events {
-    open: BTreeMap<u64, Open>,
+    open_blocks: BTreeMap<u64, OpenBlock>,
     held: HeldBytes,
     /// Whether a block has opened.
-    begun: bool,
+    has_opened: bool,
     lost_call: bool,
     /// The usage from the start of the message.
     start: Usage,
@@ -140,7 +140,7 @@ pub(crate) struct Events {
 
 impl Reader for Events {
     fn read(&mut self, frame: &str, pieces: &mut Pieces) -> Result<Option<End>, ModelError> {
-        let Some(event) = object::<Event<'_>>(frame)? else { return Ok(None) };
+        let Some(event) = parse_object::<Event<'_>>(frame)? else { return Ok(None) };
         let kind = event.r#type.filled().unwrap_or_default();
         let index =
             || event.index.0.ok_or_else(|| malformed(format!("`{kind}` has no block index")));
@@ -171,8 +171,8 @@ impl Reader for Events {
                 }
             }
             "message" => {
-                let message = object::<Message>(frame)?.unwrap_or_default();
-                return self.whole(message, pieces).map(Some);
+                let message = parse_object::<Message>(frame)?.unwrap_or_default();
+                return self.read_whole(message, pieces).map(Some);
             }
             // `ping`, `message_stop` and unknown events.
             _ => {}
@@ -184,44 +184,46 @@ impl Reader for Events {
 impl Events {
     /// Opens a block, which may already have content.
     fn open(&mut self, index: u64, block: Block, pieces: &mut Pieces) -> Result<(), ModelError> {
-        if self.open.contains_key(&index) {
+        if self.open_blocks.contains_key(&index) {
             return Err(malformed(format!("block {index} was opened twice")));
         }
         let open = match block.r#type.as_str() {
             "text" => {
                 pieces.text(&block.text.filled().unwrap_or_default());
-                Open::Text
+                OpenBlock::Text
             }
             "thinking" => {
                 pieces.thought(&block.thinking.filled().unwrap_or_default());
-                Open::Thought { signature: block.signature.filled().unwrap_or_default() }
+                OpenBlock::Thought { signature: block.signature.filled().unwrap_or_default() }
             }
-            "redacted_thinking" => Open::Redacted { data: block.data.filled().unwrap_or_default() },
+            "redacted_thinking" => {
+                OpenBlock::Redacted { data: block.data.filled().unwrap_or_default() }
+            }
             "tool_use" => {
                 let mut call = OpenCall::default();
-                call.id(block.id.filled().unwrap_or_default(), &mut self.held)?;
-                call.name(&block.name.filled().unwrap_or_default(), &mut self.held)?;
-                Open::Call { call, announced: block.input.0 }
+                call.set_id(block.id.filled().unwrap_or_default(), &mut self.held)?;
+                call.add_name(&block.name.filled().unwrap_or_default(), &mut self.held)?;
+                OpenBlock::Call { call, announced: block.input.0 }
             }
             // The text of another model does not continue the text so far.
-            "fallback" if self.begun => {
+            "fallback" if self.has_opened => {
                 return Err(malformed("another model took over in the middle of the answer"));
             }
-            "fallback" => return self.insert(index, Open::Other),
-            _ => Open::Other,
+            "fallback" => return self.insert(index, OpenBlock::Other),
+            _ => OpenBlock::Other,
         };
-        self.begun = true;
+        self.has_opened = true;
         self.insert(index, open)
     }
 
-    fn insert(&mut self, index: u64, open: Open) -> Result<(), ModelError> {
-        let bytes = match &open {
-            Open::Thought { signature: kept } | Open::Redacted { data: kept } => kept.len(),
-            Open::Call { announced, .. } => announced.len(),
-            Open::Text | Open::Other => 0,
+    fn insert(&mut self, index: u64, block: OpenBlock) -> Result<(), ModelError> {
+        let bytes = match &block {
+            OpenBlock::Thought { signature: data } | OpenBlock::Redacted { data } => data.len(),
+            OpenBlock::Call { announced, .. } => announced.len(),
+            OpenBlock::Text | OpenBlock::Other => 0,
         };
-        self.held.add(size_of::<Open>() + bytes)?;
-        self.open.insert(index, open);
+        self.held.add(size_of::<OpenBlock>() + bytes)?;
+        self.open_blocks.insert(index, block);
         Ok(())
     }
 
@@ -230,30 +232,30 @@ impl Events {
         let Delta { r#type: kind, text, thinking, signature, partial_json } = delta;
         let piece =
             |Text(piece): Text| piece.ok_or_else(|| malformed(format!("`{kind}` has no text")));
-        match (kind.as_str(), self.open.get_mut(&index)) {
+        match (kind.as_str(), self.open_blocks.get_mut(&index)) {
             ("text_delta", open) => {
                 pieces.text(&piece(text)?);
                 if open.is_none() {
-                    self.insert(index, Open::Text)?;
+                    self.insert(index, OpenBlock::Text)?;
                 }
             }
             ("thinking_delta", open) => {
                 pieces.thought(&piece(thinking)?);
                 if open.is_none() {
-                    self.insert(index, Open::Thought { signature: String::new() })?;
+                    self.insert(index, OpenBlock::Thought { signature: String::new() })?;
                 }
             }
-            ("signature_delta", Some(Open::Thought { signature: written })) => {
+            ("signature_delta", Some(OpenBlock::Thought { signature: written })) => {
                 let more = piece(signature)?;
                 self.held.add(more.len())?;
                 written.push_str(&more);
             }
             ("signature_delta", None) => return Err(not_open(index)),
-            ("input_json_delta", Some(Open::Call { call, .. })) => {
-                call.write(&piece(partial_json)?, pieces, &mut self.held)?;
+            ("input_json_delta", Some(OpenBlock::Call { call, .. })) => {
+                call.add_arguments(&piece(partial_json)?, pieces, &mut self.held)?;
             }
             // The input of a tool that the provider runs.
-            ("input_json_delta", Some(Open::Other)) => {}
+            ("input_json_delta", Some(OpenBlock::Other)) => {}
             ("input_json_delta", _) => {
                 return Err(malformed(format!("block {index} received input but accepts none")));
             }
@@ -264,19 +266,22 @@ impl Events {
 
     /// Completes a block.
     fn stop(&mut self, index: u64, pieces: &mut Pieces) -> Result<(), ModelError> {
-        match self.open.remove(&index).ok_or_else(|| not_open(index))? {
-            Open::Thought { signature } if !signature.is_empty() => {
-                pieces.add(ModelEvent::ThoughtSignature(format!("{SIGNED}{signature}")));
+        match self.open_blocks.remove(&index).ok_or_else(|| not_open(index))? {
+            OpenBlock::Thought { signature } if !signature.is_empty() => {
+                pieces.add(ModelEvent::ThoughtSignature(format!("{SIGNATURE_PREFIX}{signature}")));
             }
-            Open::Redacted { data } if !data.is_empty() => {
-                pieces.add(ModelEvent::ThoughtSignature(format!("{REDACTED}{data}")));
+            OpenBlock::Redacted { data } if !data.is_empty() => {
+                pieces.add(ModelEvent::ThoughtSignature(format!("{REDACTED_PREFIX}{data}")));
             }
             // An empty call is ignored; the stop reason says whether a call was expected.
-            Open::Call { call, announced } if call.is_empty() && is_no_input(&announced) => {}
-            Open::Call { call, announced } => self.lost_call |= !call.end(announced, pieces),
-            Open::Text | Open::Other | Open::Thought { .. } | Open::Redacted { .. } => {}
+            OpenBlock::Call { call, announced } if call.is_empty() && is_no_input(&announced) => {}
+            OpenBlock::Call { call, announced } => self.lost_call |= !call.end(announced, pieces),
+            OpenBlock::Text
+            | OpenBlock::Other
+            | OpenBlock::Thought { .. }
+            | OpenBlock::Redacted { .. } => {}
         }
-        if self.open.is_empty() {
+        if self.open_blocks.is_empty() {
             self.held = HeldBytes::default();
         }
         Ok(())
@@ -289,13 +294,14 @@ impl Events {
         counts: Counts,
         pieces: &mut Pieces,
     ) -> Result<End, ModelError> {
-        while let Some(index) = self.open.keys().next().copied() {
+        while let Some(index) = self.open_blocks.keys().next().copied() {
             self.stop(index, pieces)?;
         }
         Ok(End { finish, counts, lost_call: self.lost_call })
     }
 
-    fn whole(&mut self, message: Message, pieces: &mut Pieces) -> Result<End, ModelError> {
+    /// Reads a whole message from a server that does not stream.
+    fn read_whole(&mut self, message: Message, pieces: &mut Pieces) -> Result<End, ModelError> {
         for (index, block) in (0..).zip(message.content) {
             self.open(index, block, pieces)?;
             self.stop(index, pieces)?;
@@ -317,8 +323,8 @@ impl Events {
         // Some gateways end with a zero for a count that they do not know.
         let uncached =
             end.input_tokens.0.filter(|tokens| *tokens > 0).or(self.start.input_tokens.0);
-        let beside = cached.unwrap_or(0).saturating_add(cache_written.unwrap_or(0));
-        let input = uncached.map(|tokens| tokens.saturating_add(beside));
+        let cache_tokens = cached.unwrap_or(0).saturating_add(cache_written.unwrap_or(0));
+        let input = uncached.map(|tokens| tokens.saturating_add(cache_tokens));
         Counts { input, cached, cache_written, output: end.output_tokens.0 }
     }
 }

@@ -7,12 +7,12 @@
 use std::borrow::Cow;
 
 use holdpoint_common::{
-    AssistantMessage, Block as Said, BlockKind, ModelSettings, Part, ToolCall, ToolStatus,
+    AssistantMessage, Block as AnswerBlock, BlockKind, ModelSettings, Part, ToolCall, ToolStatus,
 };
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{REDACTED, SIGNED};
+use super::{REDACTED_PREFIX, SIGNATURE_PREFIX};
 use crate::model::provider::remote::{CallIds, Endpoint, result_text, wire_name};
 use crate::model::{Message, ModelRequest};
 
@@ -27,7 +27,7 @@ pub(super) struct Body<'a> {
     max_tokens: u64,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     system: Vec<Content<'a>>,
-    messages: Vec<Turn<'a>>,
+    messages: Vec<Entry<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -37,9 +37,9 @@ pub(super) struct Body<'a> {
     stream: bool,
 }
 
-/// Consecutive content of one role.
+/// A message of the request: consecutive content of one role.
 #[derive(Serialize)]
-struct Turn<'a> {
+struct Entry<'a> {
     role: Role,
     content: Vec<Content<'a>>,
 }
@@ -139,7 +139,7 @@ impl<'a> Body<'a> {
                 .map(text)
                 .into_iter()
                 .collect(),
-            messages: turns(&request.messages, &CallIds::new(endpoint, &request.messages)),
+            messages: entries(&request.messages, &CallIds::new(endpoint, &request.messages)),
             tools: request.tools.iter().map(tool).collect(),
             thinking,
             output_config: settings.effort.as_deref().map(|effort| OutputConfig { effort }),
@@ -150,23 +150,25 @@ impl<'a> Body<'a> {
     }
 
     /// Marks the prefixes that the next request shares: the tools and system prompt, and the
-    /// conversation up to its end. The user's turn before the last is marked again, because a cache
-    /// entry may end there that is too far from the last turn to be found.
+    /// conversation up to its end. The user's message before the last is marked again, because a
+    /// cached prefix may end there that the provider can't find from the last mark: it is too far
+    /// back.
     fn mark(&mut self) {
         match (self.system.last_mut(), self.tools.last_mut()) {
             (Some(system), _) => system.cache_control = MARKER,
             (None, Some(tool)) => tool.cache_control = MARKER,
             (None, None) => {}
         }
-        let asked = self.messages.iter_mut().rev().filter(|turn| turn.role == Role::User).take(2);
-        for content in asked.filter_map(|turn| turn.content.last_mut()) {
+        let last_two =
+            self.messages.iter_mut().rev().filter(|entry| entry.role == Role::User).take(2);
+        for content in last_two.filter_map(|entry| entry.content.last_mut()) {
             content.cache_control = MARKER;
         }
     }
 }
 
-fn turns<'a>(messages: &'a [Message], ids: &CallIds<'a>) -> Vec<Turn<'a>> {
-    let mut turns: Vec<Turn<'a>> = Vec::with_capacity(messages.len());
+fn entries<'a>(messages: &'a [Message], ids: &CallIds<'a>) -> Vec<Entry<'a>> {
+    let mut entries: Vec<Entry<'a>> = Vec::with_capacity(messages.len());
     for message in messages {
         let (role, content) = match message {
             Message::User(words) => (Role::User, vec![text(words)]),
@@ -180,13 +182,13 @@ fn turns<'a>(messages: &'a [Message], ids: &CallIds<'a>) -> Vec<Turn<'a>> {
                 (Role::User, vec![block.into()])
             }
         };
-        match turns.last_mut() {
-            Some(turn) if turn.role == role => turn.content.extend(content),
+        match entries.last_mut() {
+            Some(entry) if entry.role == role => entry.content.extend(content),
             _ if content.is_empty() => {}
-            _ => turns.push(Turn { role, content }),
+            _ => entries.push(Entry { role, content }),
         }
     }
-    turns
+    entries
 }
 
 fn answer_blocks<'a>(answer: &'a AssistantMessage, ids: &CallIds<'a>) -> Vec<Content<'a>> {
@@ -199,17 +201,17 @@ fn answer_blocks<'a>(answer: &'a AssistantMessage, ids: &CallIds<'a>) -> Vec<Con
     answer.parts().filter_map(part).map(Content::from).collect()
 }
 
-fn block(answer_block: &Said) -> Option<Block<'_>> {
+fn block(answer_block: &AnswerBlock) -> Option<Block<'_>> {
     match (answer_block.kind, answer_block.signature.as_deref()) {
         (BlockKind::Text, _) if answer_block.text.trim().is_empty() => None,
         (BlockKind::Text, _) => Some(Block::Text { text: &answer_block.text }),
         (BlockKind::Thought, signature) => {
             let signature = signature?;
-            let signed = signature.strip_prefix(SIGNED);
+            let signed = signature.strip_prefix(SIGNATURE_PREFIX);
             let signed =
                 signed.map(|signature| Block::Thinking { thinking: &answer_block.text, signature });
             signed.or_else(|| {
-                signature.strip_prefix(REDACTED).map(|data| Block::RedactedThinking { data })
+                signature.strip_prefix(REDACTED_PREFIX).map(|data| Block::RedactedThinking { data })
             })
         }
     }

@@ -7,9 +7,9 @@
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::SIGNED;
+use super::SIGNATURE_PREFIX;
 use crate::model::provider::remote::{
-    Arguments, Count, Counts, End, Finish, Lenient, Pieces, Reader, Text, WholeCalls, object,
+    Arguments, Count, Counts, End, Finish, Lenient, Pieces, Reader, Text, WholeCalls, parse_object,
 };
 use crate::model::{ModelError, ModelEvent};
 
@@ -25,7 +25,7 @@ struct Chunk {
 #[serde(default, rename_all = "camelCase")]
 struct Candidate {
     content: Option<Content>,
-    finish_reason: Name,
+    finish_reason: EnumName,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -55,13 +55,13 @@ struct FunctionCall {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Feedback {
-    block_reason: Name,
+    block_reason: EnumName,
     block_reason_message: Text,
 }
 
 impl Feedback {
     /// The error, if the prompt was blocked.
-    fn blocked(self) -> Option<ModelError> {
+    fn into_error(self) -> Option<ModelError> {
         let reason = self
             .block_reason
             .0
@@ -79,9 +79,9 @@ impl Feedback {
 
 /// The name of an enum's value, or its number if the server does not know the name.
 #[derive(Debug, Default)]
-struct Name(Option<String>);
+struct EnumName(Option<String>);
 
-impl<'de> Deserialize<'de> for Name {
+impl<'de> Deserialize<'de> for EnumName {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = <&RawValue>::deserialize(deserializer)?.get();
         match raw.as_bytes().first() {
@@ -124,14 +124,14 @@ pub(crate) struct Chunks {
     finish: Option<String>,
     counts: Counts,
     calls: WholeCalls,
-    last: Last,
+    last_part: LastPart,
     /// The signature of the text that is still streaming, or one that preceded every part.
     signature: Option<String>,
 }
 
 /// The kind of the last part.
 #[derive(Debug, Default, PartialEq, Eq)]
-enum Last {
+enum LastPart {
     #[default]
     Nothing,
     Text,
@@ -140,20 +140,20 @@ enum Last {
 
 impl Reader for Chunks {
     fn read(&mut self, frame: &str, pieces: &mut Pieces) -> Result<Option<End>, ModelError> {
-        let Some(chunk) = object::<Chunk>(frame)? else { return Ok(None) };
+        let Some(chunk) = parse_object::<Chunk>(frame)? else { return Ok(None) };
         if let Some(usage) = chunk.usage_metadata.0 {
             self.counts = usage.counts();
         }
-        if let Some(blocked) = chunk.prompt_feedback.0.and_then(Feedback::blocked) {
-            return Err(blocked);
+        if let Some(error) = chunk.prompt_feedback.0.and_then(Feedback::into_error) {
+            return Err(error);
         }
         let Some(candidate) = chunk.candidates.and_then(|candidates| candidates.into_iter().next())
         else {
             return Ok(None);
         };
         let parts = candidate.content.and_then(|content| content.parts).unwrap_or_default();
-        parts.into_iter().flatten().for_each(|part| self.part(part, pieces));
-        let Name(Some(reason)) = candidate.finish_reason else { return Ok(None) };
+        parts.into_iter().flatten().for_each(|part| self.read_part(part, pieces));
+        let EnumName(Some(reason)) = candidate.finish_reason else { return Ok(None) };
         let may_continue = matches!(finish(&reason), Finish::Stop | Finish::Limit);
         self.finish = Some(reason);
         Ok(if may_continue { None } else { self.close(pieces) })
@@ -161,8 +161,12 @@ impl Reader for Chunks {
 
     fn close(&mut self, pieces: &mut Pieces) -> Option<End> {
         let reason = self.finish.take()?;
-        sign(self.signature.take(), pieces);
-        Some(End { finish: finish(&reason), counts: self.counts, lost_call: self.calls.lost() })
+        report_signature(self.signature.take(), pieces);
+        Some(End {
+            finish: finish(&reason),
+            counts: self.counts,
+            lost_call: self.calls.has_lost_call(),
+        })
     }
 }
 
@@ -170,31 +174,33 @@ impl Chunks {
     /// Reads a part. A thought or a call has its signature with it. The signature of a text is
     /// reported after the whole text. A signature that arrives alone belongs to the part before it,
     /// or else to the first part.
-    fn part(&mut self, part: Part, pieces: &mut Pieces) {
+    fn read_part(&mut self, part: Part, pieces: &mut Pieces) {
         let Part { text, thought, thought_signature, function_call } = part;
         let (is_thought, signature) = (thought.0 == Some(true), thought_signature.filled());
         match (text.0, function_call) {
             (Some(text), _) if text.is_empty() && signature.is_none() => {}
             (Some(text), _) if is_thought => {
-                let signature = self.end_part(Last::ThoughtOrCall, signature, pieces);
+                let signature = self.end_part(LastPart::ThoughtOrCall, signature, pieces);
                 pieces.thought(&text);
-                sign(signature, pieces);
+                report_signature(signature, pieces);
             }
             (Some(text), _) => {
-                if signature.is_some() || self.last != Last::Text {
-                    self.signature = self.end_part(Last::Text, signature, pieces);
+                if signature.is_some() || self.last_part != LastPart::Text {
+                    self.signature = self.end_part(LastPart::Text, signature, pieces);
                 }
                 pieces.text(&text);
             }
             (None, Some(FunctionCall { id, name, args })) => {
-                let signature = self.end_part(Last::ThoughtOrCall, signature, pieces);
-                let signature = signature.map(|signature| format!("{SIGNED}{signature}"));
+                let signature = self.end_part(LastPart::ThoughtOrCall, signature, pieces);
+                let signature = signature.map(|signature| format!("{SIGNATURE_PREFIX}{signature}"));
                 self.calls.add(id.0, name.filled(), args.0, signature, pieces);
             }
-            (None, None) if self.last == Last::ThoughtOrCall => sign(signature, pieces),
+            (None, None) if self.last_part == LastPart::ThoughtOrCall => {
+                report_signature(signature, pieces)
+            }
             (None, None) if signature.is_some() => {
-                let before = std::mem::replace(&mut self.signature, signature);
-                sign(before, pieces);
+                let previous = std::mem::replace(&mut self.signature, signature);
+                report_signature(previous, pieces);
             }
             (None, None) => {}
         }
@@ -203,22 +209,22 @@ impl Chunks {
     /// Ends the part before the next one, and returns the signature of the next one.
     fn end_part(
         &mut self,
-        next: Last,
+        next: LastPart,
         signature: Option<String>,
         pieces: &mut Pieces,
     ) -> Option<String> {
-        let kept = self.signature.take();
-        if std::mem::replace(&mut self.last, next) == Last::Nothing {
-            return signature.or(kept);
+        let pending = self.signature.take();
+        if std::mem::replace(&mut self.last_part, next) == LastPart::Nothing {
+            return signature.or(pending);
         }
-        sign(kept, pieces);
+        report_signature(pending, pieces);
         signature
     }
 }
 
-fn sign(signature: Option<String>, pieces: &mut Pieces) {
+fn report_signature(signature: Option<String>, pieces: &mut Pieces) {
     if let Some(signature) = signature {
-        pieces.add(ModelEvent::ThoughtSignature(format!("{SIGNED}{signature}")));
+        pieces.add(ModelEvent::ThoughtSignature(format!("{SIGNATURE_PREFIX}{signature}")));
     }
 }
 

@@ -4,13 +4,15 @@
 //! answers poorly if they share one. Signed parts are sent back unchanged; unsigned thoughts are
 //! left out.
 
-use holdpoint_common::{AssistantMessage, Block, BlockKind, CallId, Part as Said, ToolStatus};
+use holdpoint_common::{
+    AssistantMessage, Block, BlockKind, CallId, Part as AnswerPart, ToolStatus,
+};
 use serde::Serialize;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::SIGNED;
+use super::SIGNATURE_PREFIX;
 use crate::model::provider::remote::{CallIds, Endpoint, result_text, wire_name};
 use crate::model::{Message, ModelRequest};
 
@@ -196,8 +198,8 @@ fn answer_parts<'a>(
     id: impl Fn(CallId) -> Option<Cow<'a, str>>,
 ) -> Vec<Part<'a>> {
     let part = |part| match part {
-        Said::Block(answer_block) => block(answer_block),
-        Said::Call(call) => Some(Part {
+        AnswerPart::Block(answer_block) => block(answer_block),
+        AnswerPart::Call(call) => Some(Part {
             function_call: Some(FunctionCall {
                 id: id(call.id),
                 name: wire_name(&call.name),
@@ -213,8 +215,8 @@ fn answer_parts<'a>(
 fn block(answer_block: &Block) -> Option<Part<'_>> {
     let thought_signature = signature(answer_block.signature.as_deref());
     let thought = answer_block.kind == BlockKind::Thought && !answer_block.text.is_empty();
-    let sent = thought_signature.is_some() || (!thought && !answer_block.text.trim().is_empty());
-    sent.then(|| Part {
+    let is_sent = thought_signature.is_some() || (!thought && !answer_block.text.trim().is_empty());
+    is_sent.then(|| Part {
         text: Some(&answer_block.text),
         thought,
         thought_signature,
@@ -223,7 +225,7 @@ fn block(answer_block: &Block) -> Option<Part<'_>> {
 }
 
 fn signature(signature: Option<&str>) -> Option<&str> {
-    signature?.strip_prefix(SIGNED)
+    signature?.strip_prefix(SIGNATURE_PREFIX)
 }
 
 fn declaration(spec: &holdpoint_tools::ToolSpec) -> Declaration<'_> {

@@ -6,7 +6,7 @@ use super::think::ThinkTagParser;
 use crate::model::ModelError;
 use crate::model::provider::remote::{
     Arguments, Count, Counts, End, Finish, Lenient, Pieces, Reader, Text, WholeCalls, is_fault,
-    object,
+    parse_object,
 };
 
 #[derive(Debug, Default, Deserialize)]
@@ -46,18 +46,18 @@ struct Function {
 /// Reads the records of one answer.
 #[derive(Debug, Default)]
 pub(crate) struct Records {
-    split: ThinkTagParser,
+    think_tags: ThinkTagParser,
     calls: WholeCalls,
 }
 
 impl Reader for Records {
     fn read(&mut self, frame: &str, pieces: &mut Pieces) -> Result<Option<End>, ModelError> {
-        let Some(record) = object::<Record>(frame)? else { return Ok(None) };
-        self.message(record.message.unwrap_or_default(), pieces);
+        let Some(record) = parse_object::<Record>(frame)? else { return Ok(None) };
+        self.read_message(record.message.unwrap_or_default(), pieces);
         if record.done.0 != Some(true) {
             return Ok(None);
         }
-        self.split.end(pieces);
+        self.think_tags.end(pieces);
         let counts = Counts {
             input: record.prompt_eval_count.0,
             cached: record.prompt_eval_cached_count.0,
@@ -65,24 +65,24 @@ impl Reader for Records {
             output: record.eval_count.0,
         };
         let finish = record.done_reason.0.map_or(Finish::Stop, finish);
-        Ok(Some(End { finish, counts, lost_call: self.calls.lost() }))
+        Ok(Some(End { finish, counts, lost_call: self.calls.has_lost_call() }))
     }
 }
 
 impl Records {
-    fn message(&mut self, message: Message, pieces: &mut Pieces) {
+    fn read_message(&mut self, message: Message, pieces: &mut Pieces) {
         if let Some(thought) = message.thinking.filled() {
             // A model that sends its thoughts separately has none in its text.
-            self.split.end(pieces);
+            self.think_tags.end(pieces);
             pieces.thought(&thought);
         }
         if let Some(content) = message.content.filled() {
-            self.split.add(&content, pieces);
+            self.think_tags.add(&content, pieces);
         }
         for call in message.tool_calls.unwrap_or_default() {
             let Call { id, function } = call;
             let Function { name, arguments } = function.unwrap_or_default();
-            self.split.end(pieces);
+            self.think_tags.end(pieces);
             self.calls.add(id.0, name.filled(), arguments.0, None, pieces);
         }
     }

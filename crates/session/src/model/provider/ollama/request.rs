@@ -131,7 +131,8 @@ fn assistant<'a>(answer: &'a AssistantMessage, ids: &CallIds<'a>) -> Option<Entr
         id: ids.get(call.id),
         function: Function { name: wire_name(&call.name), arguments: &call.input },
     });
-    let (content, tool_calls) = (answer.text(), calls.collect::<Vec<_>>());
+    let content = answer.text();
+    let tool_calls: Vec<_> = calls.collect();
     let thinking = thoughts.map(|block| block.text.as_str()).collect();
     (!content.trim().is_empty() || !tool_calls.is_empty()).then_some(Entry::Assistant {
         content,

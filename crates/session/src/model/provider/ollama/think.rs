@@ -3,17 +3,18 @@
 
 use crate::model::provider::remote::Pieces;
 
-const OPEN: &str = "<think>";
-const CLOSE: &str = "</think>";
+const OPEN_TAG: &str = "<think>";
+const CLOSE_TAG: &str = "</think>";
 
-/// The position in the answer.
+/// Separates the thoughts. Each variant is a position in the answer.
 #[derive(Debug)]
 pub(super) enum ThinkTagParser {
-    /// Only white space and the beginning of the tag have arrived, which are kept.
+    /// Before the opening tag. The string is all content so far: white space and the beginning of
+    /// the tag.
     Opening(String),
-    /// Inside the thoughts. `kept` is white space and the beginning of the closing tag at their
-    /// end, and `begun` says whether any thought was reported.
-    Inside { kept: String, begun: bool },
+    /// Inside the thoughts. `pending` is white space and the beginning of the closing tag at their
+    /// end, and `has_reported` says whether any thought was reported.
+    Inside { pending: String, has_reported: bool },
     /// After the thoughts: white space before the text is dropped.
     After,
     /// In the text.
@@ -38,38 +39,40 @@ impl ThinkTagParser {
                     pieces.text(text);
                 }
             }
-            Self::Opening(kept) => {
-                kept.push_str(content);
-                let begin = kept.trim_start();
-                if let Some(rest) = begin.strip_prefix(OPEN) {
+            Self::Opening(pending) => {
+                pending.push_str(content);
+                let start = pending.trim_start();
+                if let Some(rest) = start.strip_prefix(OPEN_TAG) {
                     let rest = rest.to_owned();
-                    *self = Self::Inside { kept: String::new(), begun: false };
+                    *self = Self::Inside { pending: String::new(), has_reported: false };
                     self.add(&rest, pieces);
-                } else if !OPEN.starts_with(begin) {
+                } else if !OPEN_TAG.starts_with(start) {
                     self.end(pieces);
                 }
             }
-            Self::Inside { kept, begun } => {
-                kept.push_str(content);
-                if let Some((thought, rest)) = kept.split_once(CLOSE) {
-                    report(thought.trim_end(), *begun, pieces);
+            Self::Inside { pending, has_reported } => {
+                pending.push_str(content);
+                if let Some((thought, rest)) = pending.split_once(CLOSE_TAG) {
+                    report(thought.trim_end(), *has_reported, pieces);
                     let rest = rest.to_owned();
                     *self = Self::After;
                     return self.add(&rest, pieces);
                 }
-                let whole = kept.len() - begun_tag(kept);
-                let rest = kept.split_off(kept[..whole].trim_end().len());
-                *begun |= report(kept, *begun, pieces);
-                *kept = rest;
+                let tag_start = pending.len() - partial_tag_bytes(pending);
+                let rest = pending.split_off(pending[..tag_start].trim_end().len());
+                *has_reported |= report(pending, *has_reported, pieces);
+                *pending = rest;
             }
         }
     }
 
-    /// Reports everything that was kept. All later content is text.
+    /// Reports everything that is pending. All later content is text.
     pub(super) fn end(&mut self, pieces: &mut Pieces) {
         match std::mem::replace(self, Self::Text) {
-            Self::Opening(kept) => pieces.text(&kept),
-            Self::Inside { kept, begun } => drop(report(kept.trim_end(), begun, pieces)),
+            Self::Opening(pending) => pieces.text(&pending),
+            Self::Inside { pending, has_reported } => {
+                report(pending.trim_end(), has_reported, pieces);
+            }
             Self::After | Self::Text => {}
         }
     }
@@ -77,13 +80,13 @@ impl ThinkTagParser {
 
 /// Reports a piece of thought, without the white space before the first one. Returns whether
 /// anything was left to report.
-fn report(thought: &str, begun: bool, pieces: &mut Pieces) -> bool {
-    let thought = if begun { thought } else { thought.trim_start() };
+fn report(thought: &str, has_reported: bool, pieces: &mut Pieces) -> bool {
+    let thought = if has_reported { thought } else { thought.trim_start() };
     pieces.thought(thought);
     !thought.is_empty()
 }
 
 /// How many bytes at the end of a text may begin the closing tag.
-fn begun_tag(text: &str) -> usize {
-    (1..CLOSE.len()).rev().find(|bytes| text.ends_with(&CLOSE[..*bytes])).unwrap_or(0)
+fn partial_tag_bytes(text: &str) -> usize {
+    (1..CLOSE_TAG.len()).rev().find(|bytes| text.ends_with(&CLOSE_TAG[..*bytes])).unwrap_or(0)
 }

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::EXTRA;
+use super::EXTRA_PREFIX;
 use crate::model::provider::remote::{
     Arguments, Count, HeldBytes, OpenCall, Pieces, Text, is_no_input,
 };
@@ -24,8 +24,8 @@ pub(super) struct Fragment {
 }
 
 impl Fragment {
-    /// The same fragment at this index.
-    pub(super) fn at(self, index: u64) -> Self {
+    /// The same fragment with this index.
+    pub(super) fn with_index(self, index: u64) -> Self {
         Self { index: Count(Some(index)), ..self }
     }
 }
@@ -57,7 +57,7 @@ impl<'de> Deserialize<'de> for Id {
 /// The calls of one answer, in the order in which they began.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
-    open: Vec<Tagged>,
+    open: Vec<IdentifiedCall>,
     held: HeldBytes,
     /// Whether a call that ended names no tool.
     lost: bool,
@@ -65,7 +65,7 @@ pub(super) struct Calls {
 
 /// A call, with the index and the id that identify its fragments.
 #[derive(Debug, Default)]
-struct Tagged {
+struct IdentifiedCall {
     index: Option<u64>,
     id: Option<String>,
     call: OpenCall,
@@ -92,7 +92,8 @@ impl Calls {
         let at =
             match self.find(index, id.as_deref(), name.as_deref(), !arguments.trim().is_empty()) {
                 Some(at) => at,
-                // An empty fragment begins no call; the finish reason says whether a call was expected.
+                // An empty fragment begins no call; the finish reason says whether a call was
+                // expected.
                 None if id.is_none()
                     && name.is_none()
                     && extra.is_none()
@@ -104,24 +105,24 @@ impl Calls {
                     if self.open.len() >= MAX_CALLS {
                         return Err(ModelError::too_many_calls());
                     }
-                    self.held.add(size_of::<Tagged>())?;
-                    self.open.push(Tagged { index, ..Tagged::default() });
+                    self.held.add(size_of::<IdentifiedCall>())?;
+                    self.open.push(IdentifiedCall { index, ..IdentifiedCall::default() });
                     self.open.len() - 1
                 }
             };
-        let Tagged { id: known, call, .. } = &mut self.open[at];
+        let IdentifiedCall { id: known, call, .. } = &mut self.open[at];
         if let Some(id) = id.filter(|id| known.as_ref() != Some(id)) {
             self.held.add(id.len())?;
-            call.id(id.clone(), &mut self.held)?;
+            call.set_id(id.clone(), &mut self.held)?;
             *known = Some(id);
         }
         if let Some(extra) = extra {
-            call.sign(format!("{EXTRA}{}", extra.get()), &mut self.held)?;
+            call.set_signature(format!("{EXTRA_PREFIX}{}", extra.get()), &mut self.held)?;
         }
         if let Some(name) = name {
-            call.name(&name, &mut self.held)?;
+            call.add_name(&name, &mut self.held)?;
         }
-        call.write(&arguments, pieces, &mut self.held)
+        call.add_arguments(&arguments, pieces, &mut self.held)
     }
 
     /// The call that a fragment continues; `None` if it begins one.
@@ -130,41 +131,43 @@ impl Calls {
         index: Option<u64>,
         id: Option<&str>,
         name: Option<&str>,
-        writes: bool,
+        has_arguments: bool,
     ) -> Option<usize> {
         if index.is_some() {
             let at = self.open.iter().rposition(|open| open.index == index)?;
-            let Tagged { id: known, call, .. } = &self.open[at];
+            let IdentifiedCall { id: known, call, .. } = &self.open[at];
             // A new id means a new call, unless it only belongs to another fragment of the same
             // call.
-            let other = id.is_some() && known.is_some() && id != known.as_deref();
-            let begins = match name {
+            let is_other_id = id.is_some() && known.is_some() && id != known.as_deref();
+            let begins_call = match name {
                 _ if id.is_some() && id == known.as_deref() => false,
-                Some(_) if other => true,
+                Some(_) if is_other_id => true,
                 // All calls may share one index and have no ids. A name then begins a call if the
                 // one before is complete. A name without arguments may only repeat that of the call
                 // before.
                 Some(name) => {
-                    !call.name.is_empty() && call.is_complete() && (writes || name != call.name)
+                    !call.name.is_empty()
+                        && call.is_complete()
+                        && (has_arguments || name != call.name)
                 }
-                None => other && writes && call.is_complete() && !call.has_no_input(),
+                None => is_other_id && has_arguments && call.is_complete() && !call.has_no_input(),
             };
-            return (!begins).then_some(at);
+            return (!begins_call).then_some(at);
         }
         if id.is_some() {
             return self.open.iter().rposition(|open| open.id.as_deref() == id);
         }
-        let Tagged { call, .. } = self.open.last()?;
-        let begins = match name {
+        let IdentifiedCall { call, .. } = self.open.last()?;
+        let begins_call = match name {
             Some(_) => call.is_complete() || !call.has_arguments(),
-            None => writes && call.is_complete() && !call.has_no_input(),
+            None => has_arguments && call.is_complete() && !call.has_no_input(),
         };
-        (!begins).then_some(self.open.len() - 1)
+        (!begins_call).then_some(self.open.len() - 1)
     }
 
     /// Ends all calls. Returns `true` if one of them names no tool.
     pub(super) fn end(&mut self, pieces: &mut Pieces) -> bool {
-        for Tagged { call, .. } in std::mem::take(&mut self.open) {
+        for IdentifiedCall { call, .. } in std::mem::take(&mut self.open) {
             self.lost |= !call.end(String::new(), pieces);
         }
         self.lost

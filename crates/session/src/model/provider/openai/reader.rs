@@ -14,9 +14,9 @@ use serde_json::value::RawValue;
 
 use super::calls::{Calls, Fragment};
 use super::thought_details::{self, Detail, ThoughtDetails};
-use super::{DETAILS, EXTRA, FIELD};
+use super::{DETAILS_PREFIX, EXTRA_PREFIX, FIELD_PREFIX};
 use crate::model::provider::remote::{
-    Count, Counts, End, Finish, Lenient, Pieces, Reader, Text, is_fault, malformed, object,
+    Count, Counts, End, Finish, Lenient, Pieces, Reader, Text, is_fault, malformed, parse_object,
 };
 use crate::model::{ModelError, ModelEvent};
 
@@ -155,12 +155,12 @@ impl Usage {
         let Details { cached_tokens, cache_write_tokens } =
             self.prompt_tokens_details.0.unwrap_or_default();
         let input = self.prompt_tokens.0;
-        let rest = |total: u64| total.saturating_sub(input.unwrap_or(0));
+        let output = |total: u64| total.saturating_sub(input.unwrap_or(0));
         Counts {
             input,
             cached: cached_tokens.0.or(self.num_cached_tokens.0).or(self.prompt_cache_hit_tokens.0),
             cache_written: cache_write_tokens.0,
-            output: self.completion_tokens.0.or_else(|| self.total_tokens.0.map(rest)),
+            output: self.completion_tokens.0.or_else(|| self.total_tokens.0.map(output)),
         }
     }
 }
@@ -173,28 +173,28 @@ pub(crate) struct Chunks {
     finish: Option<Finish>,
     lost_call: bool,
     /// The field of the thought that is streaming.
-    thinks_in: Option<&'static str>,
-    /// Whether a thought has arrived.
-    thought: bool,
+    open_thought_field: Option<&'static str>,
+    /// Whether a thought field has arrived with text.
+    has_thought: bool,
     /// The field of a thought that arrived empty.
-    empty_in: Option<&'static str>,
+    empty_thought_field: Option<&'static str>,
     details: ThoughtDetails,
     /// Whether a chunk has arrived.
-    begun: bool,
+    has_chunk: bool,
 }
 
 impl Reader for Chunks {
     fn read(&mut self, frame: &str, pieces: &mut Pieces) -> Result<Option<End>, ModelError> {
         if frame.trim() == DONE {
-            if self.finish.is_none() && self.begun {
+            if self.finish.is_none() && self.has_chunk {
                 // Some servers give no finish reason.
                 self.finish =
                     Some(if self.calls.is_empty() { Finish::Stop } else { Finish::Calls });
             }
             return Ok(self.close(pieces));
         }
-        let Some(chunk) = object::<Chunk>(frame)? else { return Ok(None) };
-        self.chunk(chunk, pieces)
+        let Some(chunk) = parse_object::<Chunk>(frame)? else { return Ok(None) };
+        self.read_chunk(chunk, pieces)
     }
 
     /// A stream that ends after a finish reason is complete: some servers do not send `[DONE]`.
@@ -202,11 +202,13 @@ impl Reader for Chunks {
         let finish = self.finish.take()?;
         self.end_thought(pieces);
         // DeepSeek expects the field back with a call, even if it was empty.
-        if let Some(field) = self.empty_in.filter(|_| !self.thought && !self.calls.is_empty()) {
-            sign(field, pieces);
+        if let Some(field) =
+            self.empty_thought_field.filter(|_| !self.has_thought && !self.calls.is_empty())
+        {
+            report_field(field, pieces);
         }
         if let Some(details) = self.details.take() {
-            pieces.add(ModelEvent::ThoughtSignature(format!("{DETAILS}{details}")));
+            pieces.add(ModelEvent::ThoughtSignature(format!("{DETAILS_PREFIX}{details}")));
         }
         let lost_call = self.calls.end(pieces) | self.lost_call;
         Some(End { finish, counts: self.counts, lost_call })
@@ -214,12 +216,12 @@ impl Reader for Chunks {
 }
 
 impl Chunks {
-    fn chunk(&mut self, chunk: Chunk, pieces: &mut Pieces) -> Result<Option<End>, ModelError> {
+    fn read_chunk(&mut self, chunk: Chunk, pieces: &mut Pieces) -> Result<Option<End>, ModelError> {
         let Chunk { object, choices, usage } = chunk;
         let object = object.filled();
-        self.begun |= choices.is_some() || object.as_deref() == Some("chat.completion.chunk");
+        self.has_chunk |= choices.is_some() || object.as_deref() == Some("chat.completion.chunk");
         let choices = choices.unwrap_or_default();
-        let whole = match object.as_deref() {
+        let is_whole = match object.as_deref() {
             Some(object) => object == "chat.completion",
             None => choices.iter().any(|choice| choice.message.is_some()),
         };
@@ -232,21 +234,21 @@ impl Chunks {
         if let Some(reason) = choice.finish_reason.filled() {
             self.finish = Some(finish(reason));
         }
-        if !whole {
-            self.message(choice.delta.unwrap_or_default(), false, pieces)?;
+        if !is_whole {
+            self.read_message(choice.delta.unwrap_or_default(), false, pieces)?;
             return Ok(None);
         }
         let message = choice.message.ok_or_else(|| malformed("it has no message"))?;
-        self.message(*message, true, pieces)?;
+        self.read_message(*message, true, pieces)?;
         self.finish.get_or_insert(Finish::Stop);
         Ok(self.close(pieces))
     }
 
-    /// Reads a message. If it is `whole`, each of its fragments is a separate call.
-    fn message(
+    /// Reads a message. If `is_whole`, each of its fragments is a separate call.
+    fn read_message(
         &mut self,
         message: Message,
-        whole: bool,
+        is_whole: bool,
         pieces: &mut Pieces,
     ) -> Result<(), ModelError> {
         let details = message.reasoning_details.0.unwrap_or_default();
@@ -256,38 +258,38 @@ impl Chunks {
             ("reasoning_text", message.reasoning_text),
         ];
         let empty = thoughts.iter().find(|(_, text)| text.0.as_deref() == Some(""));
-        self.empty_in = self.empty_in.or(empty.map(|(field, _)| *field));
+        self.empty_thought_field = self.empty_thought_field.or(empty.map(|(field, _)| *field));
         if let Some((field, thought)) =
             thoughts.into_iter().find_map(|(field, text)| Some((field, text.filled()?)))
         {
-            self.thinks_in = Some(field);
-            self.thought = true;
+            self.open_thought_field = Some(field);
+            self.has_thought = true;
             pieces.thought(&thought);
         } else {
             // MiniMax sends thoughts in this form alone.
             details.iter().for_each(|detail| pieces.thought(thought_details::text(detail)));
         }
         details.into_iter().try_for_each(|detail| self.details.add(detail))?;
-        let says = match &message.content {
+        let has_content = match &message.content {
             Some(Content::Words(text)) => !text.is_empty(),
             Some(Content::Parts(parts)) => !parts.is_empty(),
             None => message.refusal.0.as_deref().is_some_and(|refusal| !refusal.is_empty()),
         };
-        if says {
+        if has_content {
             self.end_thought(pieces);
         }
         match message.content {
-            Some(Content::Parts(parts)) => parts.into_iter().for_each(|part| part.say(pieces)),
+            Some(Content::Parts(parts)) => parts.into_iter().for_each(|part| part.report(pieces)),
             Some(Content::Words(text)) if !text.is_empty() => pieces.text(&text),
             _ => pieces.text(&message.refusal.filled().unwrap_or_default()),
         }
         for (n, call) in message.tool_calls.unwrap_or_default().into_iter().enumerate() {
-            let call = if whole { call.at(n as u64) } else { call };
+            let call = if is_whole { call.with_index(n as u64) } else { call };
             self.calls.add(call, pieces)?;
         }
         if let Some(extra) = message.extra_content.filter(|extra| extra.get().starts_with('{')) {
             self.end_thought(pieces);
-            pieces.add(ModelEvent::ThoughtSignature(format!("{EXTRA}{}", extra.get())));
+            pieces.add(ModelEvent::ThoughtSignature(format!("{EXTRA_PREFIX}{}", extra.get())));
         }
         self.lost_call |= message.function_call.is_some();
         Ok(())
@@ -295,19 +297,19 @@ impl Chunks {
 
     /// Ends the thought that is streaming, and reports its field.
     fn end_thought(&mut self, pieces: &mut Pieces) {
-        if let Some(field) = self.thinks_in.take() {
-            sign(field, pieces);
+        if let Some(field) = self.open_thought_field.take() {
+            report_field(field, pieces);
         }
     }
 }
 
 /// Reports the field in which a thought arrived.
-fn sign(field: &str, pieces: &mut Pieces) {
-    pieces.add(ModelEvent::ThoughtSignature(format!("{FIELD}{field}")));
+fn report_field(field: &str, pieces: &mut Pieces) {
+    pieces.add(ModelEvent::ThoughtSignature(format!("{FIELD_PREFIX}{field}")));
 }
 
 impl Part {
-    fn say(self, pieces: &mut Pieces) {
+    fn report(self, pieces: &mut Pieces) {
         let Self { text, refusal, thinking } = self;
         if let Some(Thinking(thought)) = thinking {
             pieces.thought(&thought);

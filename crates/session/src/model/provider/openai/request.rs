@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{DETAILS, EXTRA, FIELD};
+use super::{DETAILS_PREFIX, EXTRA_PREFIX, FIELD_PREFIX};
 use crate::model::provider::remote::{CallIds, Endpoint, result_text, wire_name};
 use crate::model::{Message, ModelRequest};
 
@@ -104,23 +104,23 @@ impl<'a> Body<'a> {
         let system =
             (!request.system.is_empty()).then_some(Entry::System { content: &request.system });
         let settings = &endpoint.settings;
-        let (most, field) = (settings.max_output, settings.max_tokens_field);
-        let field = field.unwrap_or(if endpoint.is_public() {
+        let max_output = settings.max_output;
+        let field = settings.max_tokens_field.unwrap_or(if endpoint.is_public() {
             MaxTokensField::MaxCompletionTokens
         } else {
             MaxTokensField::MaxTokens
         });
         let (max_completion_tokens, max_tokens) = match field {
-            MaxTokensField::MaxCompletionTokens => (most, None),
-            MaxTokensField::MaxTokens => (None, most),
+            MaxTokensField::MaxCompletionTokens => (max_output, None),
+            MaxTokensField::MaxTokens => (None, max_output),
         };
         let ids = CallIds::new(endpoint, &request.messages);
-        let turn = request.messages.iter().rposition(Message::is_prompt).unwrap_or(0);
+        let turn_start = request.messages.iter().rposition(Message::is_prompt).unwrap_or(0);
         let entry = |(at, message): (usize, &'a Message)| match message {
             Message::User(content) => Some(Entry::User { content }),
             Message::Assistant(answer) => {
                 let origin = if endpoint.answered(answer) {
-                    AnswerOrigin::Own { of_turn: at > turn }
+                    AnswerOrigin::Own { in_open_turn: at > turn_start }
                 } else {
                     AnswerOrigin::Others
                 };
@@ -153,8 +153,8 @@ impl<'a> Body<'a> {
 /// Whether an answer is from the model that the request goes to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum AnswerOrigin {
-    /// From that model. `of_turn` says whether the answer belongs to the open turn.
-    Own { of_turn: bool },
+    /// From that model. `in_open_turn` says whether the answer belongs to the open turn.
+    Own { in_open_turn: bool },
     /// From another model, or an unknown one.
     Others,
 }
@@ -163,33 +163,39 @@ enum AnswerOrigin {
 fn assistant<'a>(
     answer: &'a AssistantMessage,
     ids: &CallIds<'a>,
-    whose: AnswerOrigin,
+    origin: AnswerOrigin,
 ) -> Option<Entry<'a>> {
-    let extra = |signature| raw(EXTRA, signature).filter(|_| whose != AnswerOrigin::Others);
+    let extra = |signature| {
+        signature_json(EXTRA_PREFIX, signature).filter(|_| origin != AnswerOrigin::Others)
+    };
     let calls = answer.calls.iter().map(|call| Call {
         id: ids.get(call.id),
         r#type: "function",
         function: Function { name: wire_name(&call.name), arguments: call.input.to_string() },
         extra_content: extra(&call.signature),
     });
-    let (text, tool_calls) = (answer.text(), calls.collect::<Vec<_>>());
+    let text = answer.text();
+    let tool_calls: Vec<_> = calls.collect();
     let content = (!text.trim().is_empty()).then_some(text);
     let signatures = || answer.blocks.iter().rev().map(|block| &block.signature);
     let extra_content = signatures().find_map(extra);
-    let thinks = match whose {
-        AnswerOrigin::Own { of_turn } => of_turn || !tool_calls.is_empty(),
+    let sends_thoughts = match origin {
+        AnswerOrigin::Own { in_open_turn } => in_open_turn || !tool_calls.is_empty(),
         AnswerOrigin::Others => false,
     };
-    let reasoning_details =
-        if thinks { signatures().find_map(|signature| raw(DETAILS, signature)) } else { None };
+    let reasoning_details = if sends_thoughts {
+        signatures().find_map(|signature| signature_json(DETAILS_PREFIX, signature))
+    } else {
+        None
+    };
     // The details have the same thoughts.
-    let thoughts = if thinks && reasoning_details.is_none() {
+    let thoughts = if sends_thoughts && reasoning_details.is_none() {
         thoughts(&answer.blocks)
     } else {
         BTreeMap::new()
     };
-    let says = content.is_some() || !tool_calls.is_empty();
-    says.then_some(Entry::Assistant {
+    let is_sent = content.is_some() || !tool_calls.is_empty();
+    is_sent.then_some(Entry::Assistant {
         content,
         thoughts,
         tool_calls,
@@ -203,7 +209,7 @@ fn thoughts(blocks: &[Block]) -> BTreeMap<&str, String> {
     let mut thoughts: BTreeMap<&str, String> = BTreeMap::new();
     for block in blocks.iter().filter(|block| block.kind == BlockKind::Thought) {
         if let Some(field) =
-            block.signature.as_deref().and_then(|signature| signature.strip_prefix(FIELD))
+            block.signature.as_deref().and_then(|signature| signature.strip_prefix(FIELD_PREFIX))
         {
             thoughts.entry(field).or_default().push_str(&block.text);
         }
@@ -212,7 +218,7 @@ fn thoughts(blocks: &[Block]) -> BTreeMap<&str, String> {
 }
 
 /// The JSON behind this prefix of a signature, unchanged.
-fn raw<'a>(prefix: &str, signature: &'a Option<String>) -> Option<&'a RawValue> {
+fn signature_json<'a>(prefix: &str, signature: &'a Option<String>) -> Option<&'a RawValue> {
     serde_json::from_str(signature.as_deref()?.strip_prefix(prefix)?).ok()
 }
 

@@ -33,7 +33,7 @@ impl ThoughtDetails {
         Ok(())
     }
 
-    /// The details as JSON; `None` if there are none.
+    /// Takes the details as JSON; `None` if there are none.
     pub(super) fn take(&mut self) -> Option<String> {
         let details = std::mem::take(&mut self.details);
         (!details.is_empty()).then(|| Value::from_iter(details).to_string())
@@ -45,13 +45,13 @@ pub(super) fn text(piece: &Detail) -> &str {
     STREAMED.iter().find_map(|field| piece.get(*field)?.as_str()).unwrap_or_default()
 }
 
-/// Whether a piece continues the detail before it: both have the same type and index, the detail has
-/// text, and the piece has text or a signature.
+/// Whether a piece continues the detail before it: both have the same type and index, the detail
+/// has text, and the piece has text or a signature.
 fn continues(last: &Detail, piece: &Detail) -> bool {
     let same = |field| last.get(field) == piece.get(field);
-    let readable = |detail: &Detail| STREAMED.iter().any(|field| detail.contains_key(*field));
-    let signs = piece.contains_key("signature");
-    same("type") && same("index") && readable(last) && (readable(piece) || signs)
+    let has_text = |detail: &Detail| STREAMED.iter().any(|field| detail.contains_key(*field));
+    let has_signature = piece.contains_key("signature");
+    same("type") && same("index") && has_text(last) && (has_text(piece) || has_signature)
 }
 
 /// Adds a field of a piece to the detail that it continues.

@@ -1,4 +1,4 @@
-//! The stream of an answer: the events of its frames, and then a verdict on its end.
+//! The stream of an answer: the events of its frames, and then a check that the answer is complete.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub(super) fn stream<P: Protocol>(
     key: String,
     bytes_in: u64,
 ) -> ModelStream {
-    let sent = async move {
+    let answering = async move {
         let sent = http::send(client, request, P::FRAMING, &key).await;
         if matches!(sent, Err(ModelError::Setup { .. })) {
             slot.clear();
@@ -34,7 +34,7 @@ pub(super) fn stream<P: Protocol>(
             answer.next().await.map(|event| (event, answer))
         }))
     };
-    Box::pin(sent.try_flatten_stream())
+    Box::pin(answering.try_flatten_stream())
 }
 
 /// One answer, and the progress of reading it.
@@ -44,10 +44,10 @@ struct Answer<R> {
     pieces: Pieces,
     state: State,
     /// Bytes of frames since the last event.
-    silent: usize,
+    silent_bytes: usize,
     seen: SeenContent,
     key: String,
-    /// For an estimate, if the provider sends no counts.
+    /// Sizes for an estimate of the usage, if the provider sends no counts.
     bytes_in: u64,
     bytes_out: u64,
 }
@@ -56,8 +56,8 @@ enum State {
     Reading,
     /// The answer was read to its end, or has failed.
     Read(Result<End, ModelError>),
-    /// The usage was reported, and only this is left to report.
-    Judged(Option<Result<ModelEvent, ModelError>>),
+    /// The usage was reported. The last event or error, if there is one, is left to report.
+    Checked(Option<Result<ModelEvent, ModelError>>),
 }
 
 /// The kinds of content that an answer has brought.
@@ -78,7 +78,7 @@ impl SeenContent {
         }
     }
 
-    fn anything(self) -> bool {
+    fn has_any(self) -> bool {
         self.text || self.thought || self.call
     }
 }
@@ -90,7 +90,7 @@ impl<R: Reader> Answer<R> {
             reader: R::default(),
             pieces: Pieces::default(),
             state: State::Reading,
-            silent: 0,
+            silent_bytes: 0,
             seen: SeenContent::default(),
             key,
             bytes_in,
@@ -117,14 +117,14 @@ impl<R: Reader> Answer<R> {
             self.seen.add(&event);
             return Some(Ok(event));
         }
-        match std::mem::replace(&mut self.state, State::Judged(None)) {
+        match std::mem::replace(&mut self.state, State::Checked(None)) {
             State::Read(Ok(end)) => {
                 let usage = self.usage(&end.counts);
-                self.state = State::Judged(self.judge(end).transpose());
+                self.state = State::Checked(self.check(end).transpose());
                 Some(Ok(ModelEvent::Usage(usage)))
             }
             State::Read(Err(error)) => Some(Err(error::without_key(error, &self.key))),
-            State::Judged(last) => last,
+            State::Checked(last) => last,
             // Reading continues until there is an event.
             State::Reading => None,
         }
@@ -169,10 +169,11 @@ impl<R: Reader> Answer<R> {
         }
         let before = self.pieces.added();
         let end = self.reader.read(frame, &mut self.pieces)?;
-        self.silent = if self.pieces.added() > before { 0 } else { self.silent + frame.len() };
+        self.silent_bytes =
+            if self.pieces.added() > before { 0 } else { self.silent_bytes + frame.len() };
         if let Some(end) = end {
             self.state = State::Read(Ok(end));
-        } else if self.silent > MAX_EVENT_BYTES {
+        } else if self.silent_bytes > MAX_EVENT_BYTES {
             return Err(no_content_error());
         }
         Ok(())
@@ -214,10 +215,10 @@ impl<R: Reader> Answer<R> {
 
     /// Checks whether an answer that ended is complete. Returns the event to end it with, if there
     /// is one.
-    fn judge(&self, end: End) -> Result<Option<ModelEvent>, ModelError> {
+    fn check(&self, end: End) -> Result<Option<ModelEvent>, ModelError> {
         let failed =
             |message: String| Err(error::without_key(ModelError::Failed { message }, &self.key));
-        let calls = end.finish == Finish::Calls;
+        let expects_call = end.finish == Finish::Calls;
         match end.finish {
             Finish::Filtered(explanation) => {
                 let explanation = explanation.map(|words| format!(": {words}")).unwrap_or_default();
@@ -229,13 +230,13 @@ impl<R: Reader> Answer<R> {
             Finish::Fault(reason) => {
                 return failed(format!("the provider ended the answer with `{reason}`"));
             }
-            Finish::Other(reason) if !self.seen.anything() => {
+            Finish::Other(reason) if !self.seen.has_any() => {
                 return failed(format!("the provider ended the answer with `{reason}`"));
             }
             Finish::Other(_) | Finish::Stop | Finish::Calls => {}
         }
         // A call that is lost silently would let the turn end as if everything were done.
-        if end.lost_call || (calls && !self.seen.call) {
+        if end.lost_call || (expects_call && !self.seen.call) {
             return failed("it requested a tool call that can't be read".into());
         }
         match self.seen {

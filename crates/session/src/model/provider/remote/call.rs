@@ -18,7 +18,7 @@ pub(crate) struct OpenCall {
 impl OpenCall {
     /// Adds to the name of the tool. Some servers repeat the name in every fragment, and some send
     /// it in pieces before the arguments.
-    pub(crate) fn name(&mut self, piece: &str, held: &mut HeldBytes) -> Result<(), ModelError> {
+    pub(crate) fn add_name(&mut self, piece: &str, held: &mut HeldBytes) -> Result<(), ModelError> {
         if self.name.is_empty() || (piece != self.name && !self.has_arguments()) {
             held.add(piece.len())?;
             self.name.push_str(piece);
@@ -28,7 +28,7 @@ impl OpenCall {
 
     /// Sets the provider's id of the call. The first id counts, because some servers send another
     /// one with every fragment.
-    pub(crate) fn id(&mut self, id: String, held: &mut HeldBytes) -> Result<(), ModelError> {
+    pub(crate) fn set_id(&mut self, id: String, held: &mut HeldBytes) -> Result<(), ModelError> {
         if self.id.is_none() && !id.is_empty() {
             held.add(id.len())?;
             self.id = Some(id);
@@ -37,7 +37,7 @@ impl OpenCall {
     }
 
     /// Sets the data that are sent back with the call. The last value counts.
-    pub(crate) fn sign(
+    pub(crate) fn set_signature(
         &mut self,
         signature: String,
         held: &mut HeldBytes,
@@ -47,8 +47,8 @@ impl OpenCall {
         Ok(())
     }
 
-    /// Appends a piece of the arguments, and reports it once the call has a name.
-    pub(crate) fn write(
+    /// Appends a piece of the arguments, and reports its size once the call has a name.
+    pub(crate) fn add_arguments(
         &mut self,
         piece: &str,
         pieces: &mut Pieces,
@@ -157,7 +157,7 @@ mod tests {
                 let (mut call, mut pieces, mut held) =
                     (OpenCall::default(), Pieces::default(), HeldBytes::default());
                 for piece in [&text[..cut], &text[cut..]] {
-                    call.write(piece, &mut pieces, &mut held).unwrap();
+                    call.add_arguments(piece, &mut pieces, &mut held).unwrap();
                 }
                 assert_eq!(call.is_complete(), complete, "{text} cut at {cut}");
             }

@@ -1,5 +1,5 @@
-//! The ids of tool calls in requests: the provider's own, or else nine letters and digits, which
-//! every provider accepts.
+//! The ids of tool calls in requests: those of the provider, or else ours, which have nine letters
+//! and digits and which every provider accepts.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -11,14 +11,14 @@ use crate::model::Message;
 
 /// The most bytes of a provider's id that are sent back. Some gateways put a signed thought into
 /// it.
-const LONGEST: usize = 64 * 1024;
+const MAX_ID_BYTES: usize = 64 * 1024;
 
 /// The ids of a conversation's calls.
 pub(crate) struct CallIds<'a>(HashMap<CallId, &'a str>);
 
 impl<'a> CallIds<'a> {
-    /// The ids for requests to this endpoint: the provider's own where its model made the call, and
-    /// no two the same.
+    /// The ids for requests to this endpoint. A call of the endpoint's own model keeps the
+    /// provider's id, if that is usable. No two ids are the same.
     pub(crate) fn new(endpoint: &Endpoint, messages: &'a [Message]) -> Self {
         if endpoint.settings.tool_ids == Some(ToolIds::Own) {
             return Self(HashMap::new());
@@ -28,15 +28,15 @@ impl<'a> CallIds<'a> {
             _ => None,
         });
         let mut taken = HashSet::new();
-        let named = answers.flatten().filter_map(|call| {
+        let provider_ids = answers.flatten().filter_map(|call| {
             let id = call.provider_id.as_deref()?;
-            let usable = !id.is_empty()
-                && id.len() <= LONGEST
+            let is_usable = !id.is_empty()
+                && id.len() <= MAX_ID_BYTES
                 && !is_own_id(id)
                 && is_legal(endpoint.provider, id);
-            (usable && taken.insert(id)).then_some((call.id, id))
+            (is_usable && taken.insert(id)).then_some((call.id, id))
         });
-        Self(named.collect())
+        Self(provider_ids.collect())
     }
 
     /// The id of a call in requests.
@@ -46,20 +46,21 @@ impl<'a> CallIds<'a> {
 }
 
 /// The most bytes of an id in Anthropic's protocol.
-const ANTHROPIC_LONGEST: usize = 64;
+const MAX_ANTHROPIC_ID_BYTES: usize = 64;
 
 /// Whether the protocol allows this id. In Anthropic's protocol, gateways use ids that Anthropic
 /// itself refuses when the same model is later reached without the gateway.
 fn is_legal(provider: Provider, id: &str) -> bool {
-    let of_anthropic = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-    provider != Provider::Anthropic || id.len() <= ANTHROPIC_LONGEST && id.bytes().all(of_anthropic)
+    let is_legal_byte = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    provider != Provider::Anthropic
+        || id.len() <= MAX_ANTHROPIC_ID_BYTES && id.bytes().all(is_legal_byte)
 }
 
 /// Our own id of a call: `c` and its number in base 36, padded with zeros. Mistral accepts exactly
 /// nine letters and digits; a number that does not fit makes a longer id.
 fn own_id(CallId(mut number): CallId) -> String {
-    let mut digits = Vec::with_capacity(DIGITS);
-    while number > 0 || digits.len() < DIGITS {
+    let mut digits = Vec::with_capacity(OWN_ID_DIGITS);
+    while number > 0 || digits.len() < OWN_ID_DIGITS {
         digits.push(char::from_digit((number % 36) as u32, 36).unwrap_or('0'));
         number /= 36;
     }
@@ -67,12 +68,12 @@ fn own_id(CallId(mut number): CallId) -> String {
     digits.iter().rev().collect()
 }
 
-const DIGITS: usize = 8;
+const OWN_ID_DIGITS: usize = 8;
 
 /// Whether a provider's id could be one of ours.
 fn is_own_id(id: &str) -> bool {
     let digits = id.strip_prefix('c').unwrap_or_default();
-    digits.len() >= DIGITS
+    digits.len() >= OWN_ID_DIGITS
         && digits.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_lowercase())
 }
 
@@ -81,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn our_names_are_nine_letters_and_digits_and_are_known_again() {
+    fn own_ids_are_nine_letters_and_digits_and_are_recognised() {
         for (number, name) in
             [(0, "c00000000"), (35, "c0000000z"), (36, "c00000010"), (131_072, "c00002t4w")]
         {

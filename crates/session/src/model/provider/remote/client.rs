@@ -1,5 +1,5 @@
-//! The HTTP client of a model. It is built for one server and loads certificates only if that server
-//! needs them.
+//! The HTTP client of a model. The client is built for one server, and loads certificates only if
+//! that server needs them.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -40,14 +40,14 @@ impl ClientSlot {
     /// The client, built by the first call.
     pub(super) fn get(
         &self,
-        make: impl FnOnce() -> Result<HttpClient, ModelError>,
+        build: impl FnOnce() -> Result<HttpClient, ModelError>,
     ) -> Result<HttpClient, ModelError> {
         if let Some(client) = self.lock().clone() {
             return Ok(client);
         }
         // Built without the lock, because this reads files. If two calls build a client at the same
         // time, the last one is kept.
-        let client = make()?;
+        let client = build()?;
         *self.lock() = Some(client.clone());
         Ok(client)
     }
@@ -61,8 +61,8 @@ impl ClientSlot {
     }
 }
 
-/// Checks that `base_url` is an HTTP URL to which requests can append their path, and that it has no
-/// user, password or query.
+/// Checks that `base_url` is an HTTP URL to which requests can append their path, and that it has
+/// no user, password or query.
 pub(super) fn check_url(base_url: &str) -> Result<(), ModelError> {
     let wrong = match Url::parse(base_url) {
         Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => {
@@ -92,14 +92,14 @@ pub(super) fn check_url(base_url: &str) -> Result<(), ModelError> {
 ///
 /// # Errors
 /// [`ModelError::Setup`] if the proxy's address is not valid, or no certificate authority is found.
-pub(super) fn client(
+pub(super) fn build(
     base_url: &str,
     proxies: &Proxies,
     certificates: &Certificates,
 ) -> Result<HttpClient, ModelError> {
     let url = Url::parse(base_url).map_err(|error| tls::setup_error(&error))?;
     let chosen = proxy::choose(&url, proxies)?;
-    // Loading authorities takes milliseconds, and megabytes of memory, which plain HTTP does not need.
+    // Loading authorities takes milliseconds and megabytes of memory. Plain HTTP needs none.
     let is_secure = url.scheme() == "https" || chosen.as_ref().is_some_and(|proxy| proxy.is_secure);
     let tls = if is_secure { tls::trusting(certificates)? } else { tls::trusting_none()? };
     let mut builder = reqwest::Client::builder()
@@ -114,7 +114,8 @@ pub(super) fn client(
     let mut route = Route { authorities: authorities(certificates), ..Route::default() };
     if let Some(chosen) = chosen {
         builder = builder.proxy(chosen.proxy);
-        (route.proxy, route.password) = (Some(chosen.shown), chosen.password);
+        route.proxy = Some(chosen.shown);
+        route.password = chosen.password;
     }
     let http = builder.build().map_err(|error| tls::setup_error(&error))?;
     Ok(HttpClient { http, route: Arc::new(route) })

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::time::{Duration, SystemTime};
 
 use super::client::Route;
-use super::error_message::Parsed;
+use super::error_message::ProviderErrorBody;
 use super::refusal_cause;
 use super::surrogates::unmarked;
 use crate::model::{ModelError, is_overflow};
@@ -68,9 +68,9 @@ const PROXY_AUTH_PHRASES: [&str; 4] = [
     "implements authentication incorrectly",
 ];
 
-/// The error for a connection that could not be made, or that broke. If the certificate is not
-/// trusted, the server does not use TLS or the proxy wants another user, the error is one of the
-/// setup, because a retry would not help.
+/// The error for a connection that could not be made, or that broke. It is [`ModelError::Setup`]
+/// where a retry would not help: if the certificate is not trusted, the server does not use TLS, or
+/// the proxy rejects the user and password, or requires them.
 pub(super) fn connection(error: &reqwest::Error, route: &Route) -> ModelError {
     // reqwest puts the known URL first, which hides the cause. If connecting failed, the address is
     // added after the cause.
@@ -84,15 +84,16 @@ pub(super) fn connection(error: &reqwest::Error, route: &Route) -> ModelError {
         };
     }
     if let Some(proxy) = &route.proxy
-        && PROXY_AUTH_PHRASES.iter().any(|locked| words.contains(locked))
+        && PROXY_AUTH_PHRASES.iter().any(|phrase| words.contains(phrase))
     {
         return proxy_auth_error(proxy);
     }
-    let place = Some(error).filter(|error| error.is_connect()).and_then(reqwest::Error::url);
-    let place = place.map(|url| url.origin().ascii_serialization());
-    let way: Vec<_> = place.into_iter().chain(through).collect();
-    let way = if way.is_empty() { String::new() } else { format!(" ({})", way.join(", ")) };
-    ModelError::Connection { message: format!("{words}{way}") }
+    let url = Some(error).filter(|error| error.is_connect()).and_then(reqwest::Error::url);
+    let server = url.map(|url| url.origin().ascii_serialization());
+    let details: Vec<_> = server.into_iter().chain(through).collect();
+    let details =
+        if details.is_empty() { String::new() } else { format!(" ({})", details.join(", ")) };
+    ModelError::Connection { message: format!("{words}{details}") }
 }
 
 /// The error for a proxy that refuses the user and the password, or requires them.
@@ -134,8 +135,7 @@ fn tls_fault(error: &reqwest::Error, route: &Route) -> Option<String> {
     Some(hint.to_owned())
 }
 
-/// The cause of an error. An I/O error names the cause of the error that it wraps, and not that
-/// error.
+/// The cause of an error. For an I/O error, the error that it wraps, which its `source` skips.
 fn cause_of<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
     match error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref) {
         Some(wrapped) => Some(wrapped),
@@ -150,18 +150,18 @@ pub(super) fn refused(
     body: &str,
     key: &str,
 ) -> ModelError {
-    let parsed = Parsed::parse(body);
-    let mut message = parsed.message(key);
+    let error_body = ProviderErrorBody::parse(body);
+    let mut message = error_body.message(key);
     if message.is_empty() {
         message = status.canonical_reason().unwrap_or(NO_REASON).to_owned();
     }
-    if status == StatusCode::PAYMENT_REQUIRED || refusal_cause::is_account(&parsed, &message) {
+    if status == StatusCode::PAYMENT_REQUIRED || refusal_cause::is_account(&error_body, &message) {
         return ModelError::Barred { status: Some(status.as_u16()), message };
     }
     let (status, retry_after) = (status.as_u16(), retry_after(headers));
     if matches!(status, 400 | 422)
         && !is_overflow(&message)
-        && refusal_cause::is_settings(&parsed, &message)
+        && refusal_cause::is_settings(&error_body, &message)
     {
         return ModelError::Misconfigured { status, message };
     }
@@ -171,15 +171,15 @@ pub(super) fn refused(
 /// The error for a fault without a status that the provider reported in this body. The code says
 /// whether it is temporary.
 pub(super) fn failed(body: &str, key: &str) -> ModelError {
-    let parsed = Parsed::parse(body);
-    let mut message = parsed.message(key);
+    let error_body = ProviderErrorBody::parse(body);
+    let mut message = error_body.message(key);
     if message.is_empty() {
         message = NO_REASON.to_owned();
     }
-    if refusal_cause::is_account(&parsed, &message) {
+    if refusal_cause::is_account(&error_body, &message) {
         return ModelError::Barred { status: None, message };
     }
-    let code = parsed.codes().into_iter().next().unwrap_or_default();
+    let code = error_body.codes().into_iter().next().unwrap_or_default();
     if TEMPORARY_CODES.iter().any(|word| code.contains(word)) {
         ModelError::Unavailable { message }
     } else {
@@ -193,22 +193,22 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = |value: &header::HeaderValue| value.to_str().ok().map(|text| text.trim().to_owned());
     let retry_after = headers.get(RETRY_AFTER).and_then(text);
     let number = |text: &str| text.parse::<f64>().ok();
-    let ms = headers
+    let seconds = headers
         .get("retry-after-ms")
         .and_then(text)
         .and_then(|text| number(&text))
         .map(|ms| ms / 1000.0);
-    if let Some(seconds) = ms.or_else(|| number(retry_after.as_deref()?)) {
+    if let Some(seconds) = seconds.or_else(|| number(retry_after.as_deref()?)) {
         return Duration::try_from_secs_f64(seconds).ok();
     }
     let date = |text: &str| httpdate::parse_http_date(text).ok();
-    let then = date(&retry_after?)?;
+    let retry_at = date(&retry_after?)?;
     let now = headers
         .get(DATE)
         .and_then(text)
         .and_then(|text| date(&text))
         .unwrap_or_else(SystemTime::now);
-    Some(then.duration_since(now).unwrap_or_default())
+    Some(retry_at.duration_since(now).unwrap_or_default())
 }
 
 /// An error and its causes, without repetitions.

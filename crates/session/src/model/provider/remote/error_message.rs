@@ -7,15 +7,15 @@ use super::error::mask_key;
 /// The most bytes of a provider's message that are kept.
 const MAX_MESSAGE_BYTES: usize = 500;
 
-/// The body of a refusal: JSON, or other text of a server or of a proxy before it.
-pub(super) struct Parsed<'a> {
+/// The body of an error: JSON, or other text of a server or of a proxy before it.
+pub(super) struct ProviderErrorBody<'a> {
     body: &'a str,
     json: Option<Value>,
 }
 
-impl<'a> Parsed<'a> {
+impl<'a> ProviderErrorBody<'a> {
     pub(super) fn parse(body: &'a str) -> Self {
-        Self { body, json: serde_json::from_str(body).ok().map(first) }
+        Self { body, json: serde_json::from_str(body).ok().map(unwrap_list) }
     }
 
     /// The object with the codes of the fault.
@@ -42,11 +42,13 @@ impl<'a> Parsed<'a> {
         let violations =
             items(&error["details"]).flat_map(|detail| items(&detail["fieldViolations"]));
         let lists = [&json["detail"], &json["message"]["detail"], &error["detail"]];
-        let places = lists.into_iter().flat_map(items).map(|detail| &detail["loc"]);
-        let places = places.map(|place| if place[0] == "body" { &place[1] } else { &place[0] });
-        let named =
-            violations.map(|violation| &violation["field"]).chain(places).chain([&error["param"]]);
-        named.filter_map(Value::as_str).filter(|field| !field.is_empty()).collect()
+        let locations = lists.into_iter().flat_map(items).map(|detail| &detail["loc"]);
+        let path_fields = locations.map(|path| if path[0] == "body" { &path[1] } else { &path[0] });
+        let fields = violations
+            .map(|violation| &violation["field"])
+            .chain(path_fields)
+            .chain([&error["param"]]);
+        fields.filter_map(Value::as_str).filter(|field| !field.is_empty()).collect()
     }
 
     /// The message in one line and without the key: the provider's, the title of a page, or the
@@ -58,13 +60,13 @@ impl<'a> Parsed<'a> {
                     // A router quotes its provider.
                     let raw = json["error"]["metadata"]["raw"]
                         .as_str()
-                        .map(|raw| Parsed::parse(raw).message(key));
+                        .map(|raw| ProviderErrorBody::parse(raw).message(key));
                     raw.map_or_else(|| message.to_owned(), |raw| format!("{message}: {raw}"))
                 }
-                None if has_no_text(json) => String::new(),
+                None if has_no_content(json) => String::new(),
                 None => self.body.to_owned(),
             },
-            None if self.body.trim_start().starts_with('<') => page(self.body),
+            None if self.body.trim_start().starts_with('<') => page_text(self.body),
             None => self.body.to_owned(),
         };
         // The key is hidden before the cut, because a part of it would not be found.
@@ -77,7 +79,7 @@ impl<'a> Parsed<'a> {
 
 /// The first value of a list, or the value itself. Gemini puts its error into a list if a stream
 /// was requested.
-pub(super) fn first(json: Value) -> Value {
+pub(super) fn unwrap_list(json: Value) -> Value {
     match json {
         Value::Array(mut errors) if !errors.is_empty() => errors.swap_remove(0),
         json => json,
@@ -89,11 +91,11 @@ fn items(list: &Value) -> impl Iterator<Item = &Value> {
 }
 
 /// The keys of a message.
-const MESSAGE: [&str; 5] = ["message", "detail", "msg", "error_msg", "error_message"];
+const MESSAGE_KEYS: [&str; 5] = ["message", "detail", "msg", "error_msg", "error_message"];
 
 /// The provider's message in a body.
 fn find_message(body: &Value) -> Option<&str> {
-    let places = [
+    let candidates = [
         &body["error"],
         body,
         &body["errors"][0],
@@ -101,30 +103,30 @@ fn find_message(body: &Value) -> Option<&str> {
         &body["message"]["detail"][0],
         &body["error"]["detail"][0],
     ];
-    places.into_iter().find_map(message_text)
+    candidates.into_iter().find_map(message_text)
 }
 
 /// The text of a value, or of its message.
 fn message_text(value: &Value) -> Option<&str> {
     let mut texts = std::iter::once(value)
-        .chain(MESSAGE.iter().map(|key| &value[*key]))
+        .chain(MESSAGE_KEYS.iter().map(|key| &value[*key]))
         .filter_map(Value::as_str);
     texts.find(|text| !text.trim().is_empty())
 }
 
 /// Whether a value has no content besides keys.
-fn has_no_text(json: &Value) -> bool {
+fn has_no_content(json: &Value) -> bool {
     match json {
         Value::Null => true,
         Value::String(text) => text.trim().is_empty(),
-        Value::Array(values) => values.iter().all(has_no_text),
-        Value::Object(fields) => fields.values().all(has_no_text),
+        Value::Array(values) => values.iter().all(has_no_content),
+        Value::Object(fields) => fields.values().all(has_no_content),
         Value::Bool(_) | Value::Number(_) => false,
     }
 }
 
 /// The text of an HTML page: its title, or all its text.
-fn page(html: &str) -> String {
+fn page_text(html: &str) -> String {
     let html = without_code(html);
     let lower = html.to_ascii_lowercase();
     let title = lower.find("<title").and_then(|at| {
@@ -143,9 +145,10 @@ const CODE: [(&str, &str); 3] = [("<!--", "-->"), ("<script", "</script"), ("<st
 
 /// A page without its comments, scripts and styles.
 fn without_code(html: &str) -> String {
-    // This has the same length, byte for byte.
+    // Each character keeps its length, so positions in `lower` are also positions in `html`.
     let lower = html.to_ascii_lowercase();
-    let (mut kept, mut at) = (String::new(), 0);
+    let mut kept = String::new();
+    let mut at = 0;
     loop {
         let next = CODE
             .iter()
@@ -158,7 +161,7 @@ fn without_code(html: &str) -> String {
             Some(length) => at = inside + length + end.len(),
             None => return kept,
         }
-        // The rest of an end tag.
+        // Skip the rest of the end tag.
         if end.starts_with('<') {
             at += lower[at..].find('>').map_or(0, |rest| rest + 1);
         }

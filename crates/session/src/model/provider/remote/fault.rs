@@ -13,7 +13,7 @@ use crate::model::ModelError;
 
 /// The data of an event named `error`, in a form that [`read`] recognises as a fault.
 pub(super) fn from_error_event(data: String) -> String {
-    match serde_json::from_str(&data).map(error_message::first) {
+    match serde_json::from_str(&data).map(error_message::unwrap_list) {
         Ok(value) if fault_part(&value).is_some() => value.to_string(),
         Ok(value) => json!({ "error": value }).to_string(),
         Err(_) => json!({ "error": data }).to_string(),
@@ -67,22 +67,23 @@ pub(super) fn read(frame: &str, key: &str) -> Option<ModelError> {
 }
 
 /// The keys of frames with other content than a fault.
-const CONTENT: [&str; 4] = ["choices", "candidates", "message", "done"];
+const CONTENT_KEYS: [&str; 4] = ["choices", "candidates", "message", "done"];
 
 /// The part of a frame that reports a fault. In every protocol, a frame with a text as its
 /// `message` reports one.
 fn fault_part(frame: &Value) -> Option<&Value> {
-    let says = |part: &&Value| match part {
+    let has_details = |part: &&Value| match part {
         Value::Object(fields) => fields.values().any(|value| !value.is_null()),
         part => part.as_str().is_some_and(|words| !words.is_empty()),
     };
-    let places = [frame.get("error"), frame.pointer("/choices/0/error")];
-    let words = || frame["message"].is_string().then_some(frame);
+    let parts = [frame.get("error"), frame.pointer("/choices/0/error")];
+    let bare_message = || frame["message"].is_string().then_some(frame);
     // An error without details counts only if the frame has no other content.
     let is_error =
         frame["type"] == "error" || frame.get("error").is_some_and(|error| !error.is_null());
-    let wordless = || (is_error && CONTENT.iter().all(|key| frame[key].is_null())).then_some(frame);
-    places.into_iter().flatten().find(says).or_else(words).or_else(wordless)
+    let bare_error =
+        || (is_error && CONTENT_KEYS.iter().all(|key| frame[key].is_null())).then_some(frame);
+    parts.into_iter().flatten().find(has_details).or_else(bare_message).or_else(bare_error)
 }
 
 /// The HTTP status that a fault has as its code, as a number or as text.

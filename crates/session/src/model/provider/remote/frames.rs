@@ -23,7 +23,7 @@ pub(crate) enum Framing {
 }
 
 /// The name of an event that reports a fault, regardless of its data.
-const FAULT: &[u8] = b"error";
+const FAULT_EVENT: &[u8] = b"error";
 
 /// Some servers put this before the first line.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -40,10 +40,10 @@ pub(super) struct Framer {
     /// Whether the last line ended with a carriage return. A line feed that follows belongs to it.
     after_return: bool,
     /// Whether no line has ended yet.
-    first: bool,
+    at_first_line: bool,
     /// Whether the body is JSON instead of a stream; `None` while it is only white space, or its
     /// first line has not ended.
-    json: Option<bool>,
+    is_json: Option<bool>,
 }
 
 /// The last frames of a body.
@@ -55,8 +55,15 @@ pub(super) struct LastFrames {
 
 impl Framer {
     pub(super) fn new(framing: Framing) -> Self {
-        let (line, data) = (Vec::new(), Vec::new());
-        Self { framing, line, data, is_fault: false, after_return: false, first: true, json: None }
+        Self {
+            framing,
+            line: Vec::new(),
+            data: Vec::new(),
+            is_fault: false,
+            after_return: false,
+            at_first_line: true,
+            is_json: None,
+        }
     }
 
     /// Consumes bytes up to the end of the next frame, and returns it; `None` if it has not ended.
@@ -66,8 +73,7 @@ impl Framer {
     pub(super) fn next(&mut self, bytes: &mut &[u8]) -> Result<Option<String>, ModelError> {
         self.take_json(bytes);
         while self.take_line(bytes) {
-            if self.is_open_line() {
-                self.json = Some(true);
+            if self.decide_json() {
                 self.line.push(b'\n');
                 self.take_json(bytes);
                 break;
@@ -89,41 +95,42 @@ impl Framer {
     /// space shows this.
     fn take_json(&mut self, bytes: &mut &[u8]) {
         let first = |bytes: &[u8]| bytes.iter().copied().find(|byte| !is_blank(*byte));
-        if self.json.is_none() && first(&self.line).is_none() {
-            self.json = match (self.framing, first(bytes)) {
+        if self.is_json.is_none() && first(&self.line).is_none() {
+            self.is_json = match (self.framing, first(bytes)) {
                 (_, Some(b'[')) | (Framing::Sse, Some(b'{')) => Some(true),
                 (Framing::Sse, Some(_)) => Some(false),
                 (Framing::Lines, _) | (Framing::Sse, None) => None,
             };
         }
-        if self.json == Some(true) {
+        if self.is_json == Some(true) {
             self.line.extend_from_slice(std::mem::take(bytes));
         }
     }
 
-    /// Whether the first line that is not blank ends inside a value, although every line should be
-    /// a value.
-    fn is_open_line(&mut self) -> bool {
+    /// Decides whether the body is JSON, once its first line that is not blank has ended. Returns
+    /// `true` if it is: the line ends inside a value, although every line should be a value.
+    fn decide_json(&mut self) -> bool {
         if self.framing != Framing::Lines
-            || self.json.is_some()
+            || self.is_json.is_some()
             || self.line.iter().copied().all(is_blank)
         {
             return false;
         }
-        self.json = Some(false);
         let mut nesting = Nesting::default();
         nesting.add(&self.line);
-        nesting.is_open()
+        let is_json = nesting.is_open();
+        self.is_json = Some(is_json);
+        is_json
     }
 
     /// Handles the end of the body. An unfinished line is a frame; an unfinished event is dropped.
     pub(super) fn close(&mut self) -> LastFrames {
         let frames = match self.framing {
-            _ if self.json == Some(true) => values(text(&std::mem::take(&mut self.line))),
+            _ if self.is_json == Some(true) => values(text(&std::mem::take(&mut self.line))),
             Framing::Sse => Vec::new(),
             Framing::Lines => self.end_line().into_iter().collect(),
         };
-        LastFrames { frames, is_whole: self.json == Some(true) }
+        LastFrames { frames, is_whole: self.is_json == Some(true) }
     }
 
     /// Moves bytes to the line, up to its end. Returns whether it has ended.
@@ -143,17 +150,17 @@ impl Framer {
         end.is_some()
     }
 
-    /// Reads the line that has ended. Returns the frame that it is or completes.
+    /// Reads the line that has ended. Returns a frame if the line is one, or ends an event.
     fn end_line(&mut self) -> Option<String> {
         let mut line = std::mem::take(&mut self.line);
-        if std::mem::take(&mut self.first) && line.starts_with(BYTE_ORDER_MARK) {
+        if std::mem::take(&mut self.at_first_line) && line.starts_with(BYTE_ORDER_MARK) {
             line.drain(..BYTE_ORDER_MARK.len());
         }
         let frame = match self.framing {
             Framing::Lines => Some(text(&line)),
             Framing::Sse if line.is_empty() => self.end_event(),
             Framing::Sse => {
-                self.field(&line);
+                self.read_field(&line);
                 None
             }
         };
@@ -165,7 +172,7 @@ impl Framer {
     }
 
     /// Reads a field of an event. A field without a name is a comment.
-    fn field(&mut self, line: &[u8]) {
+    fn read_field(&mut self, line: &[u8]) {
         let (name, value) = line.split_at(memchr(b':', line).unwrap_or(line.len()));
         let value = value.strip_prefix(b":").unwrap_or_default();
         let value = value.strip_prefix(b" ").unwrap_or(value);
@@ -174,15 +181,15 @@ impl Framer {
                 self.data.extend_from_slice(value);
                 self.data.push(b'\n');
             }
-            b"event" => self.is_fault = value == FAULT,
+            b"event" => self.is_fault = value == FAULT_EVENT,
             _ => {}
         }
     }
 
     /// Ends the event, and returns its data as a frame.
     fn end_event(&mut self) -> Option<String> {
-        let (mut data, is_fault) =
-            (std::mem::take(&mut self.data), std::mem::take(&mut self.is_fault));
+        let mut data = std::mem::take(&mut self.data);
+        let is_fault = std::mem::take(&mut self.is_fault);
         data.pop()?;
         let data = text(&data);
         Some(if is_fault && !data.trim().is_empty() { fault::from_error_event(data) } else { data })

@@ -15,7 +15,7 @@ use crate::model::ModelError;
 const MAX_REFUSAL_BYTES: usize = 64 * 1024;
 
 /// The timeout for the body of a refusal.
-const REFUSAL_PATIENCE: Duration = Duration::from_secs(3);
+const REFUSAL_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Sends a request.
 ///
@@ -29,11 +29,12 @@ pub(super) async fn send(
     key: &str,
 ) -> Result<Body, ModelError> {
     let route = Arc::clone(&client.route);
-    let sent = request_body(client, request, framing, key).await;
+    let sent = open_body(client, request, framing, key).await;
     sent.map_err(|error| error::without_key(error, &route.password))
 }
 
-async fn request_body(
+/// Sends a request, and checks that the response is a stream.
+async fn open_body(
     HttpClient { http, route }: HttpClient,
     request: Request,
     framing: Framing,
@@ -47,13 +48,13 @@ async fn request_body(
     }
     if !status.is_success() {
         let headers = response.headers().clone();
-        return Err(error::refused(status, &headers, &beginning(response, key).await, key));
+        return Err(error::refused(status, &headers, &read_refusal(response, key).await, key));
     }
     if let Some(encoding) = encoding(&response) {
         let message = format!("it is encoded as `{encoding}`, which was not requested");
         return Err(ModelError::Malformed { message });
     }
-    match not_a_stream(&response) {
+    match non_stream_type(&response) {
         Some(kind) => Err(ModelError::Malformed {
             message: format!("it is not an event stream but `{kind}`"),
         }),
@@ -69,14 +70,20 @@ pub(super) struct Body {
     /// The bytes that arrived last; those before `framed` are cut into frames already.
     chunk: Vec<u8>,
     framed: usize,
-    /// The status, until the first byte arrives.
-    empty: Option<StatusCode>,
+    /// The status, for the error if no byte arrives; `None` from the first byte on.
+    status_if_empty: Option<StatusCode>,
 }
 
 impl Body {
     fn new(response: Response, framing: Framing, route: Arc<Route>) -> Self {
-        let empty = Some(response.status());
-        Self { response, route, framer: Framer::new(framing), chunk: Vec::new(), framed: 0, empty }
+        Self {
+            status_if_empty: Some(response.status()),
+            response,
+            route,
+            framer: Framer::new(framing),
+            chunk: Vec::new(),
+            framed: 0,
+        }
     }
 
     /// The next frame in the bytes that have arrived; `None` if more bytes are needed.
@@ -98,13 +105,13 @@ impl Body {
         match self.response.chunk().await.map_err(|error| error::connection(&error, &self.route))? {
             Some(chunk) => {
                 if !chunk.is_empty() {
-                    self.empty = None;
+                    self.status_if_empty = None;
                 }
                 self.chunk = Vec::from(chunk);
                 self.framed = 0;
                 Ok(true)
             }
-            None => self.empty.map_or(Ok(false), |status| Err(error::empty(status))),
+            None => self.status_if_empty.map_or(Ok(false), |status| Err(error::empty(status))),
         }
     }
 
@@ -125,16 +132,17 @@ fn encoding(response: &Response) -> Option<String> {
 
 /// The type of a response that can't be an answer. Servers stream under any text type, or without a
 /// type.
-fn not_a_stream(response: &Response) -> Option<String> {
+fn non_stream_type(response: &Response) -> Option<String> {
     let kind = response.headers().get(header::CONTENT_TYPE)?.as_bytes().to_ascii_lowercase();
     let kind = String::from_utf8_lossy(&kind).into_owned();
-    let may_be =
+    let may_stream =
         kind.contains("json") || (kind.starts_with("text/") && !kind.starts_with("text/html"));
-    (!may_be && !kind.trim().is_empty()).then_some(kind)
+    (!may_stream && !kind.trim().is_empty()).then_some(kind)
 }
 
-/// The beginning of a body that arrives soon, without `key` in it.
-async fn beginning(mut response: Response, key: &str) -> String {
+/// Reads the beginning of a refusal's body, as far as it arrives within [`REFUSAL_TIMEOUT`].
+/// Removes `key` from it.
+async fn read_refusal(mut response: Response, key: &str) -> String {
     if let Some(encoding) = encoding(&response) {
         return format!("its body is encoded as `{encoding}`, which was not requested");
     }
@@ -148,6 +156,6 @@ async fn beginning(mut response: Response, key: &str) -> String {
         }
     };
     // The refusal itself is known; its message is not worth a long wait.
-    let _ = tokio::time::timeout(REFUSAL_PATIENCE, read).await;
+    let _ = tokio::time::timeout(REFUSAL_TIMEOUT, read).await;
     error::masked_beginning(String::from_utf8_lossy(&bytes).into_owned(), key)
 }

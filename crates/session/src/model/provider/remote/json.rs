@@ -14,7 +14,9 @@ use crate::model::ModelError;
 ///
 /// # Errors
 /// [`ModelError::Malformed`] if the frame is not JSON, or does not have the structure of `T`.
-pub(crate) fn object<'a, T: Deserialize<'a>>(frame: &'a str) -> Result<Option<T>, ModelError> {
+pub(crate) fn parse_object<'a, T: Deserialize<'a>>(
+    frame: &'a str,
+) -> Result<Option<T>, ModelError> {
     let read = if frame.trim_start().starts_with('{') {
         serde_json::from_str(frame).map(Some)
     } else {
@@ -231,11 +233,15 @@ mod tests {
             ("5", Some(false)),
             ("null", Some(false)),
         ] {
-            assert_eq!(object::<Frame>(frame).ok().map(|frame| frame.is_some()), read, "{frame}");
+            assert_eq!(
+                parse_object::<Frame>(frame).ok().map(|frame| frame.is_some()),
+                read,
+                "{frame}"
+            );
         }
         for broken in ["{", "hello", "", "{} {}", "[1"] {
             assert!(
-                matches!(object::<Frame>(broken), Err(ModelError::Malformed { .. })),
+                matches!(parse_object::<Frame>(broken), Err(ModelError::Malformed { .. })),
                 "{broken}"
             );
         }

@@ -19,7 +19,7 @@ pub(super) fn matches(list: &str, url: &Url) -> bool {
         .filter(|entry| !entry.is_empty());
     entries
         .map(split_port)
-        .any(|(name, port)| (port.is_none() || port == server.port) && server.is(&name))
+        .any(|(name, port)| (port.is_none() || port == server.port) && server.is_named_by(&name))
 }
 
 /// The server that a URL names.
@@ -30,7 +30,7 @@ struct Server<'a> {
 }
 
 impl Server<'_> {
-    fn is(&self, name: &str) -> bool {
+    fn is_named_by(&self, name: &str) -> bool {
         if name == "*" {
             return true;
         }

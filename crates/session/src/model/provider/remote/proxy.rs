@@ -1,5 +1,5 @@
-//! The choice of a proxy for a server, by the variables `http_proxy`, `https_proxy`, `all_proxy` and
-//! `no_proxy`.
+//! The choice of a proxy for a server, by the variables `http_proxy`, `https_proxy`, `all_proxy`
+//! and `no_proxy`.
 
 use std::net::IpAddr;
 
@@ -13,7 +13,7 @@ use crate::model::ModelError;
 const SCHEMES: [&str; 4] = ["http", "https", "socks5", "socks5h"];
 
 /// A proxy for one server.
-pub(super) struct Chosen {
+pub(super) struct ChosenProxy {
     pub(super) proxy: Proxy,
     /// Whether the proxy is reached over TLS.
     pub(super) is_secure: bool,
@@ -29,15 +29,15 @@ pub(super) struct Chosen {
 /// # Errors
 /// [`ModelError::Setup`] if the proxy's address is not valid. The error does not repeat the
 /// address, which may contain a password.
-pub(super) fn choose(url: &Url, proxies: &Proxies) -> Result<Option<Chosen>, ModelError> {
-    let of_scheme = if url.scheme() == "https" {
+pub(super) fn choose(url: &Url, proxies: &Proxies) -> Result<Option<ChosenProxy>, ModelError> {
+    let for_scheme = if url.scheme() == "https" {
         ("https_proxy", proxies.https.as_deref())
     } else {
         ("http_proxy", proxies.http.as_deref())
     };
     let all = ("all_proxy", proxies.all.as_deref());
     let mut set =
-        [of_scheme, all].into_iter().filter_map(|(variable, address)| Some((variable, address?)));
+        [for_scheme, all].into_iter().filter_map(|(variable, address)| Some((variable, address?)));
     let Some((variable, address)) = set.next() else { return Ok(None) };
     if is_loopback(url) || proxies.no.as_deref().is_some_and(|no| no_proxy::matches(no, url)) {
         return Ok(None);
@@ -58,7 +58,7 @@ pub(super) fn choose(url: &Url, proxies: &Proxies) -> Result<Option<Chosen>, Mod
         .decode_utf8_lossy();
     let password = password.into_owned();
     let proxy = Proxy::all(proxy).map_err(|_| wrong("is not a valid URL"))?;
-    Ok(Some(Chosen { proxy, is_secure, shown, password }))
+    Ok(Some(ChosenProxy { proxy, is_secure, shown, password }))
 }
 
 /// Parses a proxy's address. The error says why it is not valid.

@@ -78,14 +78,14 @@ pub(crate) struct Pieces {
     ready: VecDeque<ModelEvent>,
     /// The number of additions so far.
     added: usize,
-    text: Halves,
-    thought: Halves,
+    text_halves: Halves,
+    thought_halves: Halves,
 }
 
 impl Pieces {
     /// Adds text, unless it is empty.
     pub(crate) fn text(&mut self, more: &str) {
-        let more = self.text.join(more);
+        let more = self.text_halves.join(more);
         match self.ready.back_mut() {
             _ if more.is_empty() => return,
             Some(ModelEvent::Text(text)) => text.push_str(&more),
@@ -96,7 +96,7 @@ impl Pieces {
 
     /// Adds a thought, unless it is empty.
     pub(crate) fn thought(&mut self, more: &str) {
-        let more = self.thought.join(more);
+        let more = self.thought_halves.join(more);
         match self.ready.back_mut() {
             _ if more.is_empty() => return,
             Some(ModelEvent::Thought(thought)) => thought.push_str(&more),
@@ -107,7 +107,7 @@ impl Pieces {
 
     /// Ends the thought. Half a character at its end stays alone.
     fn end_thought(&mut self) {
-        if let Some(lone) = self.thought.end() {
+        if let Some(lone) = self.thought_halves.end() {
             self.thought(lone.encode_utf8(&mut [0; 4]));
         }
     }
@@ -115,7 +115,7 @@ impl Pieces {
     /// Ends the text and the thought.
     pub(super) fn end(&mut self) {
         self.end_thought();
-        if let Some(lone) = self.text.end() {
+        if let Some(lone) = self.text_halves.end() {
             self.text(lone.encode_utf8(&mut [0; 4]));
         }
     }
@@ -143,7 +143,7 @@ impl Pieces {
     }
 
     pub(crate) fn add(&mut self, mut event: ModelEvent) {
-        let whole = |text: &mut String| {
+        let unmark = |text: &mut String| {
             if let Cow::Owned(whole) = unmarked(text) {
                 *text = whole;
             }
@@ -151,14 +151,14 @@ impl Pieces {
         match &mut event {
             ModelEvent::ThoughtSignature(signature) => {
                 self.end_thought();
-                whole(signature);
+                unmark(signature);
             }
             ModelEvent::Call { id, name, arguments, signature } => {
                 self.end();
                 [Some(name), Some(arguments), id.as_mut(), signature.as_mut()]
                     .into_iter()
                     .flatten()
-                    .for_each(whole);
+                    .for_each(unmark);
             }
             _ => {}
         }
@@ -201,11 +201,12 @@ pub(crate) fn is_no_input(arguments: &str) -> bool {
 /// whether there are any.
 #[derive(Debug, Default)]
 pub(crate) struct WholeCalls {
-    named: bool,
-    /// Whether a call has arguments or an id, but no name.
-    nameless: bool,
+    /// Whether a call has a name.
+    has_named_call: bool,
+    /// Whether a call has arguments, an id or a signature, but no name.
+    has_nameless_call: bool,
     /// Whether a call has no content at all.
-    empty: bool,
+    has_empty_call: bool,
 }
 
 impl WholeCalls {
@@ -218,22 +219,22 @@ impl WholeCalls {
         signature: Option<String>,
         pieces: &mut Pieces,
     ) {
-        let says_nothing = id.as_deref().is_none_or(str::is_empty)
-            && signature.is_none()
-            && is_no_input(&arguments);
+        let has_content = id.as_deref().is_some_and(|id| !id.is_empty())
+            || signature.is_some()
+            || !is_no_input(&arguments);
         if pieces.call(id, name.unwrap_or_default(), arguments, signature) {
-            self.named = true;
-        } else if says_nothing {
-            self.empty = true;
+            self.has_named_call = true;
+        } else if has_content {
+            self.has_nameless_call = true;
         } else {
-            self.nameless = true;
+            self.has_empty_call = true;
         }
     }
 
-    /// Whether the model requested a call that can't be read. An empty call beside a named one does
-    /// not count; alone, it is the rest of a call.
-    pub(crate) fn lost(&self) -> bool {
-        self.nameless || (self.empty && !self.named)
+    /// Whether the model requested a call that can't be read. An empty call counts only if no call
+    /// has a name.
+    pub(crate) fn has_lost_call(&self) -> bool {
+        self.has_nameless_call || (self.has_empty_call && !self.has_named_call)
     }
 }
 

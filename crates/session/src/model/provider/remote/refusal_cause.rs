@@ -1,11 +1,11 @@
-//! Refusals that are due to the account or the model's settings, and neither to the conversation
-//! nor to a temporary fault.
+//! Recognises refusals that are caused by the account or the model's settings, and not by the
+//! conversation or a temporary fault.
 
-use super::error_message::Parsed;
+use super::error_message::ProviderErrorBody;
 
 /// Codes by which a provider refuses every request of an account, with any status.
 /// `failed_precondition` is Gemini's, for a country or a plan.
-const ACCOUNT: [&str; 14] = [
+const ACCOUNT_CODES: [&str; 14] = [
     "insufficient_quota",
     "insufficient_user_quota",
     "exceeded_current_quota_error",
@@ -23,7 +23,7 @@ const ACCOUNT: [&str; 14] = [
 ];
 
 /// Phrases with the same meaning, for errors without such a code.
-const ACCOUNT_WORDS: [&str; 14] = [
+const ACCOUNT_PHRASES: [&str; 14] = [
     "credit balance is too low",
     "api key not valid",
     "api key expired",
@@ -42,7 +42,7 @@ const ACCOUNT_WORDS: [&str; 14] = [
 ];
 
 /// Codes for a model that does not exist, or a field that it does not accept.
-const SETTINGS: [&str; 10] = [
+const SETTINGS_CODES: [&str; 10] = [
     "model_not_found",
     "model_not_exist",
     "model_not_available",
@@ -56,7 +56,7 @@ const SETTINGS: [&str; 10] = [
 ];
 
 /// Phrases with the same meaning.
-const SETTINGS_WORDS: [&str; 22] = [
+const SETTINGS_PHRASES: [&str; 22] = [
     "unsupported parameter",
     "unsupported_parameter",
     "unsupported value",
@@ -82,11 +82,11 @@ const SETTINGS_WORDS: [&str; 22] = [
     "no models loaded",
 ];
 
-/// The first words in the path of a field that belongs to the conversation.
-const CONVERSATION: [&str; 4] = ["message", "input", "content", "prompt"];
+/// The prefixes of the paths of fields that belong to the conversation.
+const CONVERSATION_PREFIXES: [&str; 4] = ["message", "input", "content", "prompt"];
 
-/// Fields that may begin one of Anthropic's messages.
-const FIELDS: [&str; 11] = [
+/// Fields that may begin one of Anthropic's error messages.
+const ANTHROPIC_FIELDS: [&str; 11] = [
     "max_tokens",
     "model",
     "output_config",
@@ -101,33 +101,37 @@ const FIELDS: [&str; 11] = [
 ];
 
 /// Whether the provider refuses every request of this account.
-pub(super) fn is_account(parsed: &Parsed<'_>, message: &str) -> bool {
-    parsed.codes().iter().any(|code| ACCOUNT.contains(&code.as_str()))
-        || has(message, &ACCOUNT_WORDS)
+pub(super) fn is_account(body: &ProviderErrorBody<'_>, message: &str) -> bool {
+    body.codes().iter().any(|code| ACCOUNT_CODES.contains(&code.as_str()))
+        || contains_any(message, &ACCOUNT_PHRASES)
 }
 
 /// Whether the provider refuses the model's name or a setting, and not the conversation. If the
 /// error names fields, they decide.
-pub(super) fn is_settings(parsed: &Parsed<'_>, message: &str) -> bool {
-    let mut fields = parsed.fields();
-    fields.extend(path(message));
+pub(super) fn is_settings(body: &ProviderErrorBody<'_>, message: &str) -> bool {
+    let mut fields = body.fields();
+    fields.extend(leading_field(message));
     if !fields.is_empty() {
-        return !fields.iter().any(|field| CONVERSATION.iter().any(|of| field.starts_with(of)));
+        return !fields
+            .iter()
+            .any(|field| CONVERSATION_PREFIXES.iter().any(|prefix| field.starts_with(prefix)));
     }
-    let model = message.starts_with("The model ") && message.contains("does not exist");
-    let code = parsed.codes().iter().any(|code| SETTINGS.contains(&code.as_str()));
+    let is_unknown_model = message.starts_with("The model ") && message.contains("does not exist");
+    let has_code = body.codes().iter().any(|code| SETTINGS_CODES.contains(&code.as_str()));
     // A field of a message belongs to the conversation.
-    (model || code || has(message, &SETTINGS_WORDS)) && !message.contains("messages")
+    (is_unknown_model || has_code || contains_any(message, &SETTINGS_PHRASES))
+        && !message.contains("messages")
 }
 
-/// The field that begins one of Anthropic's messages, as in `thinking.budget_tokens: too small`.
-fn path(message: &str) -> Option<&str> {
+/// The field that begins one of Anthropic's error messages, as in
+/// `thinking.budget_tokens: too small`.
+fn leading_field(message: &str) -> Option<&str> {
     let (path, _) = message.split_once(": ")?;
     let first = path.split('.').next()?;
-    FIELDS.contains(&first).then_some(path)
+    ANTHROPIC_FIELDS.contains(&first).then_some(path)
 }
 
-fn has(message: &str, words: &[&str]) -> bool {
+fn contains_any(message: &str, phrases: &[&str]) -> bool {
     let message = message.to_ascii_lowercase();
-    words.iter().any(|words| message.contains(words))
+    phrases.iter().any(|phrase| message.contains(phrase))
 }

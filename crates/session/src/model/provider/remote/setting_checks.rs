@@ -19,7 +19,7 @@ pub(super) fn check(
     let ModelSettings { thinking, effort, stream_options, max_tokens_field, max_output, .. } =
         settings;
     let generation = (provider == Provider::Gemini).then(|| generation(model)).flatten();
-    let before = |than: (u32, u32)| generation.is_some_and(|generation| generation < than);
+    let is_before = |version: (u32, u32)| generation.is_some_and(|generation| generation < version);
     let (wrong, hint) = match provider {
         Provider::OpenAi if thinking.is_some() => (
             "chat completions do not support `thinking`",
@@ -30,7 +30,9 @@ pub(super) fn check(
             "set `max_output`, or remove `max_tokens_field`",
         ),
         Provider::Anthropic
-            if thinking.zip(*max_output).is_some_and(|(thinking, most)| thinking >= most) =>
+            if thinking
+                .zip(*max_output)
+                .is_some_and(|(thinking, max_output)| thinking >= max_output) =>
         {
             (
                 "`thinking` leaves nothing of `max_output` for the answer: thoughts count towards it",
@@ -46,10 +48,10 @@ pub(super) fn check(
         Provider::Gemini | Provider::Ollama if thinking.is_some() && effort.is_some() => {
             ("`thinking` and `effort` exclude each other", "remove one of them")
         }
-        Provider::Gemini if thinking.is_some() && before((2, 5)) => {
+        Provider::Gemini if thinking.is_some() && is_before((2, 5)) => {
             ("models before 2.5 do not support `thinking`", "remove `thinking`")
         }
-        Provider::Gemini if effort.is_some() && before((3, 0)) => {
+        Provider::Gemini if effort.is_some() && is_before((3, 0)) => {
             ("models before 3 do not support `effort`", "use `thinking`, a number of tokens")
         }
         _ => return Ok(()),

@@ -1,5 +1,6 @@
-//! Joins characters that a server splits over two frames, as one does that cuts its texts by UTF-16
-//! units. JSON has each half as an escape, `\ud83d` and `\ude00`, which alone is not a character.
+//! Joins characters that a server has split over two frames, because it cuts its texts by UTF-16
+//! units. In JSON, each half is an escape, such as `\ud83d` or `\ude00`, which alone is not a
+//! character.
 //!
 //! A frame is parsed with marks in place of lone halves, so that each half stays in its own text:
 //! that of the answer, of a thought or of a call. [`Halves`] joins the marks of one text; a half
@@ -8,52 +9,54 @@
 use std::borrow::Cow;
 
 /// Begins a mark; a second character encodes the half. Unicode reserves this character for use
-/// inside a program. A text that already contains such a mark becomes the same character as with
-/// escapes.
+/// inside a program. If a server's text already contains a mark, the mark is read like an escape.
 const MARK: char = '\u{fdd0}';
 
 /// The second character of the mark for the lowest half, `\ud800`.
-const FIRST_MARK: u32 = 0x10_0000;
+const LOWEST_MARK: u32 = 0x10_0000;
 
-const FIRST_HALF: u16 = 0xd800;
-const SECOND_HALF: u16 = 0xdc00;
+// The lowest UTF-16 unit of the first halves, that of the second halves, and the one after both.
+const FIRST_HALVES: u16 = 0xd800;
+const SECOND_HALVES: u16 = 0xdc00;
 const AFTER_HALVES: u16 = 0xe000;
 
 /// The length of an escape in bytes.
-const ESCAPE: usize = 6;
+const ESCAPE_BYTES: usize = 6;
 
-/// The frame with marks for all halves that are not next to their other half.
+/// The frame with a mark in place of each half that is not next to its other half.
 pub(super) fn marked(frame: &str) -> Cow<'_, str> {
     if !frame.contains("\\ud") && !frame.contains("\\uD") {
         return Cow::Borrowed(frame);
     }
     let bytes = frame.as_bytes();
-    let (mut joined, mut copied, mut at) = (String::new(), 0, 0);
+    let mut result = String::new();
+    let (mut copied, mut at) = (0, 0);
     while let Some(found) = memchr::memchr(b'\\', &bytes[at..]) {
         let escape = at + found;
         let Some(half) =
-            unit(&bytes[escape..]).filter(|unit| (FIRST_HALF..AFTER_HALVES).contains(unit))
+            unit(&bytes[escape..]).filter(|unit| (FIRST_HALVES..AFTER_HALVES).contains(unit))
         else {
             // Another escape, of which the first two bytes are skipped.
             at = (escape + 2).min(bytes.len());
             continue;
         };
-        let after = escape + ESCAPE;
-        let next = unit(&bytes[after..]).filter(|next| (SECOND_HALF..AFTER_HALVES).contains(next));
-        if half < SECOND_HALF && next.is_some() {
-            at = after + ESCAPE;
+        let after = escape + ESCAPE_BYTES;
+        let next =
+            unit(&bytes[after..]).filter(|next| (SECOND_HALVES..AFTER_HALVES).contains(next));
+        if half < SECOND_HALVES && next.is_some() {
+            at = after + ESCAPE_BYTES;
             continue;
         }
-        joined.push_str(&frame[copied..escape]);
-        joined.push(MARK);
-        joined.extend(char::from_u32(FIRST_MARK + u32::from(half - FIRST_HALF)));
+        result.push_str(&frame[copied..escape]);
+        result.push(MARK);
+        result.extend(char::from_u32(LOWEST_MARK + u32::from(half - FIRST_HALVES)));
         (copied, at) = (after, after);
     }
     if copied == 0 {
         return Cow::Borrowed(frame);
     }
-    joined.push_str(&frame[copied..]);
-    Cow::Owned(joined)
+    result.push_str(&frame[copied..]);
+    Cow::Owned(result)
 }
 
 /// The UTF-16 unit of an escape at the beginning of these bytes.
@@ -103,7 +106,7 @@ impl Halves {
                 (None, half) => {
                     joined.extend(first.map(|_| char::REPLACEMENT_CHARACTER));
                     match half {
-                        Some(half) if half < SECOND_HALF => self.first = Some(half),
+                        Some(half) if half < SECOND_HALVES => self.first = Some(half),
                         Some(_) => joined.push(char::REPLACEMENT_CHARACTER),
                         None => joined.push(char),
                     }
@@ -121,8 +124,9 @@ impl Halves {
 
 /// The half that the second character of a mark encodes.
 fn half(mark: char) -> Option<u16> {
-    let unit = u32::from(mark).checked_sub(FIRST_MARK).and_then(|unit| u16::try_from(unit).ok())?;
-    (unit < AFTER_HALVES - FIRST_HALF).then_some(FIRST_HALF + unit)
+    let offset = u32::from(mark).checked_sub(LOWEST_MARK)?;
+    let offset = u16::try_from(offset).ok()?;
+    (offset < AFTER_HALVES - FIRST_HALVES).then_some(FIRST_HALVES + offset)
 }
 
 #[cfg(test)]

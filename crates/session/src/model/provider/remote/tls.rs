@@ -1,5 +1,5 @@
-//! TLS with rustls and ring, passed to the client explicitly, because a provider for the whole
-//! process is for an embedder to choose.
+//! TLS with rustls and ring. The HTTP client gets the configuration explicitly, because rustls'
+//! provider for the whole process is the embedder's choice.
 
 use std::sync::Arc;
 
@@ -11,16 +11,16 @@ use rustls::{ClientConfig, ConfigBuilder, Error, RootCertStore, WantsVerifier};
 use super::{error, roots};
 use crate::model::ModelError;
 
-/// A TLS configuration that checks certificates by the authorities that are named, or else by the
-/// system's.
+/// A TLS configuration that checks certificates against the authorities that `certificates` names,
+/// or else against the system's.
 ///
 /// # Errors
 /// [`ModelError::Setup`] if there is no authority.
 pub(super) fn trusting(certificates: &Certificates) -> Result<ClientConfig, ModelError> {
     if let Some(roots) = roots::named(certificates)? {
-        return by_roots(roots);
+        return with_roots(roots);
     }
-    let builder = by_system(builder().map_err(|error| setup_error(&error))?)
+    let builder = with_system_roots(builder().map_err(|error| setup_error(&error))?)
         .map_err(|error| setup_error(&*error))?;
     Ok(http1(builder))
 }
@@ -30,7 +30,7 @@ pub(super) fn trusting(certificates: &Certificates) -> Result<ClientConfig, Mode
 /// # Errors
 /// [`ModelError::Setup`] if ring lacks a protocol version.
 pub(super) fn trusting_none() -> Result<ClientConfig, ModelError> {
-    by_roots(RootCertStore::empty())
+    with_roots(RootCertStore::empty())
 }
 
 /// The error for a client that can't be built.
@@ -42,23 +42,28 @@ pub(super) fn setup_error(why: &dyn std::error::Error) -> ModelError {
     }
 }
 
-fn by_roots(roots: RootCertStore) -> Result<ClientConfig, ModelError> {
+fn with_roots(roots: RootCertStore) -> Result<ClientConfig, ModelError> {
     let builder = builder().map_err(|error| setup_error(&error))?;
     Ok(http1(builder.with_root_certificates(roots)))
 }
 
 type Verifying = ConfigBuilder<ClientConfig, WantsClientCert>;
-type Fault = Box<dyn std::error::Error + Send + Sync>;
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Checks by the system's files. A platform verifier would read `SSL_CERT_FILE` of this process.
+/// Checks against the system's files. A platform verifier would read `SSL_CERT_FILE` of this
+/// process.
 #[cfg(not(target_vendor = "apple"))]
-fn by_system(builder: ConfigBuilder<ClientConfig, WantsVerifier>) -> Result<Verifying, Fault> {
+fn with_system_roots(
+    builder: ConfigBuilder<ClientConfig, WantsVerifier>,
+) -> Result<Verifying, BoxError> {
     Ok(builder.with_root_certificates(roots::of_system()?))
 }
 
-/// Checks by the keychain.
+/// Checks against the keychain.
 #[cfg(target_vendor = "apple")]
-fn by_system(builder: ConfigBuilder<ClientConfig, WantsVerifier>) -> Result<Verifying, Fault> {
+fn with_system_roots(
+    builder: ConfigBuilder<ClientConfig, WantsVerifier>,
+) -> Result<Verifying, BoxError> {
     let verifier = rustls_platform_verifier::Verifier::new(Arc::new(ring::default_provider()))?;
     Ok(builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier)))
 }

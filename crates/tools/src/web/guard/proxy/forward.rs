@@ -15,7 +15,7 @@ use hyper_util::rt::TokioIo;
 
 use super::Body;
 use super::dial::dial;
-use super::page::GUARD;
+use super::page::GUARD_HEADER;
 use crate::web::guard::verdict::RefusalReason;
 
 /// Header fields that apply to one connection only and are not forwarded (RFC 9110, 7.6.1).
@@ -37,14 +37,14 @@ pub(super) async fn forward(
     mut request: Request<Incoming>,
     addresses: &[SocketAddr],
 ) -> Result<Response<Body>, RefusalReason> {
-    let host = dial(addresses).await?;
+    let stream = dial(addresses).await?;
     strip(request.headers_mut());
     // `Host` is rebuilt from the URI, because the judgement was about the URI's host.
-    let whom = request.uri().authority().and_then(|whom| {
-        let port = whom.port().map(|port| format!(":{port}")).unwrap_or_default();
-        HeaderValue::try_from(format!("{}{port}", whom.host())).ok()
+    let host = request.uri().authority().and_then(|authority| {
+        let port = authority.port().map(|port| format!(":{port}")).unwrap_or_default();
+        HeaderValue::try_from(format!("{}{port}", authority.host())).ok()
     });
-    request.headers_mut().insert(HOST, whom.unwrap_or_else(|| HeaderValue::from_static("")));
+    request.headers_mut().insert(HOST, host.unwrap_or_else(|| HeaderValue::from_static("")));
     request.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     let path =
         request.uri().path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
@@ -55,14 +55,14 @@ pub(super) async fn forward(
     let mut client = http1::Builder::new();
     let (mut sender, connection) = client
         .max_headers(super::MAX_FIELDS)
-        .handshake(TokioIo::new(host))
+        .handshake(TokioIo::new(stream))
         .await
         .map_err(unreachable)?;
     // Ends with the answer, or when the answer is no longer read.
     tokio::spawn(connection);
     let mut response = sender.send_request(request).await.map_err(unreachable)?;
     strip(response.headers_mut());
-    response.headers_mut().remove(GUARD);
+    response.headers_mut().remove(GUARD_HEADER);
     Ok(response.map(Either::Left))
 }
 

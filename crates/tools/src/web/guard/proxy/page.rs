@@ -11,7 +11,7 @@ use crate::web::guard::verdict::RefusalReason;
 
 /// The header field that marks the proxy's own answers, with the value `refused` or `unreachable`.
 /// The proxy removes it from the answers of servers.
-pub(in crate::web) const GUARD: HeaderName = HeaderName::from_static("holdpoint-guard");
+pub(in crate::web) const GUARD_HEADER: HeaderName = HeaderName::from_static("holdpoint-guard");
 
 /// The page for a host that was refused or did not answer.
 pub(super) fn refusal_page(host: &str, why: &RefusalReason) -> Response<Body> {
@@ -31,7 +31,7 @@ pub(super) fn refusal_page(host: &str, why: &RefusalReason) -> Response<Body> {
     let mut page = Response::new(Either::Right(Full::new(text.into())));
     *page.status_mut() = status;
     let fields = page.headers_mut();
-    fields.insert(GUARD, HeaderValue::from_static(kind));
+    fields.insert(GUARD_HEADER, HeaderValue::from_static(kind));
     fields.insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
     // The browser attributes this page to the host, so it must not be cached or run anything.
     fields.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));

@@ -8,12 +8,13 @@ use tokio::net::TcpStream;
 /// Linux.
 ///
 /// Other systems, such as macOS, do not report the owner of a socket, so the proxy serves every
-/// user of the machine while a browser runs. They can reach the same hosts without it.
+/// user of the machine while a browser runs. Other users can reach the same hosts without the
+/// proxy.
 pub(super) fn is_ours(stream: &TcpStream, peer: SocketAddr) -> bool {
     #[cfg(target_os = "linux")]
     return stream
         .local_addr()
-        .is_ok_and(|local| linux::owner(peer, local) == Some(rustix::process::geteuid().as_raw()));
+        .is_ok_and(|ours| linux::owner(peer, ours) == Some(rustix::process::geteuid().as_raw()));
     #[cfg(not(target_os = "linux"))]
     {
         let _ = (stream, peer);
@@ -31,15 +32,15 @@ mod linux {
     /// 0 and must not match.
     const ESTABLISHED: &str = "01";
 
-    /// The uid of the socket at `this` end of a loopback connection.
-    pub(super) fn owner(this: SocketAddr, that: SocketAddr) -> Option<u32> {
-        let (this, that) = (written(this)?, written(that)?);
+    /// The uid of the socket that is bound to `local` and connected to `remote`, both on loopback.
+    pub(super) fn owner(local: SocketAddr, remote: SocketAddr) -> Option<u32> {
+        let (local, remote) = (table_format(local)?, table_format(remote)?);
         for line in BufReader::new(File::open("/proc/self/net/tcp").ok()?).lines() {
             let line = line.ok()?;
             // Fields: slot, local, remote, state, queues, timer, retransmits, uid.
             let mut words = line.split_ascii_whitespace().skip(1);
-            if words.next() == Some(&this)
-                && words.next() == Some(&that)
+            if words.next() == Some(&local)
+                && words.next() == Some(&remote)
                 && words.next() == Some(ESTABLISHED)
             {
                 return words.nth(3)?.parse().ok();
@@ -50,7 +51,7 @@ mod linux {
 
     /// An address as in `/proc/net/tcp`: the four bytes as a number in native byte order, then the
     /// port.
-    fn written(address: SocketAddr) -> Option<String> {
+    fn table_format(address: SocketAddr) -> Option<String> {
         match address.ip() {
             IpAddr::V4(ip) => {
                 Some(format!("{:08X}:{:04X}", u32::from_ne_bytes(ip.octets()), address.port()))
