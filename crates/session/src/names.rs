@@ -24,9 +24,9 @@ pub(crate) fn fresh_id() -> SessionId {
 /// leaves no room for a number.
 pub(crate) fn folder_name(folder: &Path) -> Option<String> {
     let name = folder.file_name().map(|name| name.to_string_lossy().into_owned());
-    let fits = |name: &String| name.len() + 8 <= MAX_SESSION_NAME && check_name(name).is_ok();
-    let undotted = |name: &String| name.replace('.', "-");
-    let without_dots = name.as_ref().map(undotted).filter(fits);
+    let fits =
+        |name: &String| name.len() + NUMBER_BYTES <= MAX_SESSION_NAME && check_name(name).is_ok();
+    let without_dots = name.as_ref().map(|name| name.replace('.', "-")).filter(fits);
     name.filter(fits).or(without_dots)
 }
 

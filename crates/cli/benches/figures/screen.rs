@@ -172,7 +172,7 @@ fn resumed(place: &StateDir) -> Samples {
     shell.env("PS1", "$ ");
     shell.env("HISTFILE", "");
     let mut tty = Tty::spawn(shell);
-    tty.press(&format!(
+    tty.press(format!(
         "{} --state-dir {} attach short\r",
         env!("CARGO_BIN_EXE_holdpoint"),
         place.folder().display()

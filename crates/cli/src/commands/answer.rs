@@ -1,5 +1,6 @@
 //! The commands `holdpoint approve`, `deny`, `continue` and `answer`, which answer an ask.
 
+use std::fmt::Display;
 use std::io::{self, BufRead, IsTerminal};
 
 use clap_complete::engine::ArgValueCompleter;
@@ -151,13 +152,7 @@ fn answer(
                     return Err(other_kind(ask));
                 }
                 if let Some(ask) = ask.filter(|_| confirm_first && io::stdin().is_terminal()) {
-                    if !ui.err_is_terminal() {
-                        let message =
-                            "the ask can't be shown first: standard error is not a terminal";
-                        return Err(
-                            CliError::usage(message).hint("`--yes` approves without showing it")
-                        );
-                    }
+                    require_err_terminal(ui, "`--yes` approves without showing it")?;
                     if !confirm(ask, &answer, ui)? {
                         return not_answered(ui);
                     }
@@ -165,7 +160,7 @@ fn answer(
                 (id, answer)
             }
             Err(_) => {
-                let ask = first_ask(&args.ask, &sessions).await?;
+                let ask = first_ask(&args.ask, &sessions, ui).await?;
                 let answer = make_answer(Some(&ask))?;
                 if !accepts_kind(&ask, &answer) {
                     return Err(other_kind(&ask));
@@ -199,22 +194,31 @@ fn require_whole_id(id: &AskId, session: &SessionId) -> Result<(), CliError> {
     .hint(format!("did you mean {whole}? `holdpoint inbox` lists the open asks")))
 }
 
-/// The first open ask of a session.
-async fn first_ask(session: &str, sessions: &Sessions) -> Result<Ask, CliError> {
+/// The first open ask of a session. Checks that it can be shown and confirmed.
+async fn first_ask(session: &str, sessions: &Sessions, ui: &Ui) -> Result<Ask, CliError> {
     let snapshot = sessions.look(session).await?;
     let Some(ask) = snapshot.asks.first() else {
         return Err(CliError::failed(format!("session {} has no open ask", snapshot.settings.id))
             .hint("`holdpoint inbox` lists the open asks"));
     };
+    let hint = format!("give the id of the ask instead: {}", ask.id);
     if !io::stdin().is_terminal() {
         let message = format!(
             "`{session}` is a session, and its ask can't be shown first without a terminal"
         );
-        return Err(
-            CliError::usage(message).hint(format!("give the id of the ask instead: {}", ask.id))
-        );
+        return Err(CliError::usage(message).hint(hint));
     }
+    require_err_terminal(ui, hint)?;
     Ok(ask.clone())
+}
+
+/// Checks that an ask can be shown, which is written to standard error.
+fn require_err_terminal(ui: &Ui, hint: impl Display) -> Result<(), CliError> {
+    if ui.err_is_terminal() {
+        return Ok(());
+    }
+    let message = "the ask can't be shown first: standard error is not a terminal";
+    Err(CliError::usage(message).hint(hint))
 }
 
 fn not_answered(ui: &mut Ui) -> Result<i32, CliError> {
@@ -228,9 +232,10 @@ fn confirm(ask: &Ask, answer: &Answer, ui: &mut Ui) -> Result<bool, CliError> {
     asked::show(ask, 0, false, ui)?;
     ui.line(Tone::Strong, &format!("{}? [y/N]", answer.kind_name()))?;
     ui.flush()?;
-    let mut line = String::new();
-    io::stdin().lock().read_line(&mut line)?;
-    Ok(matches!(line.trim(), "y" | "Y" | "yes"))
+    let mut line = Vec::new();
+    let read = io::stdin().lock().read_until(b'\n', &mut line);
+    read.map_err(|error| CliError::failed(format!("the confirmation can't be read: {error}")))?;
+    Ok(matches!(line.trim_ascii(), b"y" | b"Y" | b"yes"))
 }
 
 /// Whether the ask accepts answers of this kind.

@@ -101,16 +101,6 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     })
 }
 
-/// How a watch ended.
-enum WatchEnd {
-    /// The condition is met.
-    Met,
-    /// The daemon was stopped.
-    Stopped,
-    /// The connection to the daemon broke.
-    Broke,
-}
-
 /// Waits until the condition is met. `last` is the latest snapshot of the session.
 async fn wait(
     folders: &Folders,
@@ -121,9 +111,10 @@ async fn wait(
     let mut breaks = 0;
     loop {
         match watch(&all, condition, last, &mut breaks).await {
-            Ok(WatchEnd::Met) => return Ok(()),
-            Ok(WatchEnd::Stopped) | Err(SessionError::Stopped) => {}
-            Ok(WatchEnd::Broke)
+            Ok(true) => return Ok(()),
+            // The daemon is stopping.
+            Err(SessionError::Stopped) => {}
+            Ok(false)
             | Err(SessionError::Unreachable { .. } | SessionError::Disconnected { .. }) => {
                 breaks += 1;
                 if breaks > MAX_BREAKS {
@@ -145,13 +136,14 @@ async fn wait(
     }
 }
 
-/// Like [`wait`], for the life of one daemon. It does not attach, so the session is not opened.
+/// Like [`wait`], for the life of one daemon. Returns `false` if the watch ended before the
+/// condition was met. It does not attach, so the session is not opened.
 async fn watch(
     sessions: &Sessions,
     condition: Option<Condition>,
     last: &mut Arc<Snapshot>,
     breaks: &mut u32,
-) -> Result<WatchEnd, SessionError> {
+) -> Result<bool, SessionError> {
     let id = last.settings.id.clone();
     // Started before the first look, so that no change is missed in between.
     let mut news = sessions.watch().await?;
@@ -168,7 +160,7 @@ async fn watch(
             Err(error) => return Err(error),
         };
         if looked && is_met(last, condition) {
-            return Ok(WatchEnd::Met);
+            return Ok(true);
         }
         if looked && is_over {
             return Err(SessionError::NotLive { session: id });
@@ -178,13 +170,14 @@ async fn watch(
                 next = news.next() => next,
                 () = tokio::time::sleep(POLL_INTERVAL), if !looked => break was_live,
             };
-            *breaks = 0;
+            if next.is_some() {
+                *breaks = 0;
+            }
             match next {
                 Some(SessionNews::Session(session)) if session.id == id => break session.live,
                 Some(SessionNews::Deleted(deleted)) if deleted == id => return Err(unknown(id)),
                 Some(_) => {}
-                None if news.has_stopped() => return Ok(WatchEnd::Stopped),
-                None => return Ok(WatchEnd::Broke),
+                None => return Ok(false),
             }
         };
         // Closed or unloaded: the session does nothing more.

@@ -106,16 +106,20 @@ impl Daemon {
         folders: &Folders,
         idle_stop: Option<Duration>,
     ) -> Result<Self, CliError> {
-        for _ in 0..MAX_STARTS {
+        let mut starts = 0;
+        loop {
             if let Some(daemon) = Self::find(folders).await? {
                 daemon.check(folders)?;
                 return Ok(daemon);
             }
+            if starts == MAX_STARTS {
+                return Err(CliError::failed("the daemon exits as soon as it is started")
+                    .hint(format!("see its log in {}", folders.logs().display())));
+            }
+            starts += 1;
             // Blocking is harmless: this thread has no other work.
             start::start(folders, idle_stop)?;
         }
-        Err(CliError::failed("the daemon exits as soon as it is started")
-            .hint(format!("see its log in {}", folders.logs().display())))
     }
 }
 
@@ -127,7 +131,7 @@ impl Daemon {
         let changed = config
             .daemon_parts()
             .into_iter()
-            .filter(|(key, ours)| theirs.get(key).is_some_and(|theirs| theirs != ours));
+            .filter(|(key, ours)| theirs.get(key).is_some_and(|value| value != ours));
         let changed: Vec<_> = changed
             .map(|(key, ours)| if ours.is_object() { format!("[{key}]") } else { key })
             .collect();
@@ -163,8 +167,8 @@ impl Daemon {
     }
 }
 
-/// Requests the status of the daemon. The outer error means that no response arrived, the inner one
-/// that the response is not a status.
+/// Requests the status of the daemon. The outer error means that no complete response arrived, the
+/// inner one that the response is not a status.
 async fn request_status(socket: &Path) -> Result<Result<DaemonStatus, CliError>, HttpError> {
     let response = http::request(socket, Method::GET, "/v1/status", &[], None).await?;
     let code = response.status();

@@ -34,8 +34,8 @@ fn wrap_line(
     let width = width.max(2);
     let mut row = Row { line: Line::default().style(line.style), cells: 0 };
     row.line.alignment = line.alignment;
-    // A narrow width has no room for an indent.
-    let indent = if indent.width() <= width / 2 { indent } else { "" };
+    // A narrow width has no room for an indent. Beside it, a character may need two cells.
+    let indent = if indent.width() <= (width / 2).min(width - 2) { indent } else { "" };
     let indent_cells = indent.width();
     let mut end_row = |row: &mut Row| {
         let fresh = Row { line: Line::default().style(line.style), cells: 0 };
@@ -184,5 +184,7 @@ mod tests {
         assert_eq!(wrapped("漢字漢字", 4, ""), ["漢字", "漢字"]);
         assert_eq!(wrapped("漢字漢字", 5, ""), ["漢字", "漢字"]);
         assert_eq!(wrapped("👩‍👩‍👧x👩‍👩‍👧", 3, ""), ["👩‍👩‍👧x", "👩‍👩‍👧"]);
+        assert_eq!(wrapped("漢字", 2, " "), ["漢", "字"]);
+        assert_eq!(wrapped("漢字", 3, " "), ["漢", " 字"]);
     }
 }

@@ -182,8 +182,8 @@ impl Tty {
         assert!(self.shows(text, patience()), "no {text:?} on the screen:\n{}", self.text());
     }
 
-    pub(crate) fn press(&mut self, keys: &str) {
-        self.master.as_mut().unwrap().1.write_all(keys.as_bytes()).unwrap();
+    pub(crate) fn press(&mut self, keys: impl AsRef<[u8]>) {
+        self.master.as_mut().unwrap().1.write_all(keys.as_ref()).unwrap();
     }
 
     /// Waits for `text`. Returns the last time at which it was not on the screen, or `None` if it

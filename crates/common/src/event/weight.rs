@@ -1,8 +1,8 @@
 //! The heap memory of an event: all text whose length is not bounded by this code.
 //!
-//! This code counts the lengths of texts. Crates that derive a heap size count capacities, which do
-//! not suit here: the weight of a fact is part of the state of a session, so it must be the same
-//! when the fact is read from the log.
+//! The weight of a text is its length. Crates that derive a heap size use the capacity, but the
+//! weight of a fact is part of the state of a session, so it must be the same when the fact is read
+//! from the log.
 
 use serde_json::Value;
 
@@ -13,6 +13,7 @@ use crate::answer::Answer;
 use crate::ask::{Ask, AskRequest, Question, QuestionOption, QuestionReply};
 use crate::message::{AssistantMessage, Block, FileMark, ToolCall, ToolResult};
 use crate::output::HeadAndTail;
+use crate::policy::{PolicyRules, Rule};
 use crate::turn::Receipt;
 
 pub(super) fn delta_bytes(delta: &Delta) -> usize {
@@ -51,15 +52,23 @@ pub(super) fn fact_bytes(fact: &Fact) -> usize {
 
 fn session_fact_bytes(fact: &SessionFact) -> usize {
     match fact {
+        SessionFact::Opened { settings, .. } => {
+            let PolicyRules { allow, ask, deny } = &settings.rules;
+            let rules = [allow, ask, deny].into_iter().flatten();
+            settings.workspace.len() + rules.map(rule_bytes).sum::<usize>()
+        }
         SessionFact::Renamed { name, .. } => name.len(),
         SessionFact::ModelChanged { model, .. } => model.len(),
-        SessionFact::Opened { .. }
-        | SessionFact::Restored { .. }
+        SessionFact::Restored { .. }
         | SessionFact::Closed { .. }
         | SessionFact::DebugChanged { .. }
         | SessionFact::AsksChanged { .. }
         | SessionFact::HoldChanged { .. } => 0,
     }
+}
+
+fn rule_bytes(rule: &Rule) -> usize {
+    rule.tool.len() + rule.pattern.as_deref().map_or(0, str::len)
 }
 
 fn run_fact_bytes(fact: &RunFact) -> usize {

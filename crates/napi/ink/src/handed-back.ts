@@ -2,16 +2,18 @@
 
 import type { PromptId } from '../../index.js'
 import { useSessionEvents } from '../../react/index.mjs'
-import { useMemo } from 'react'
+import { useRef } from 'react'
 
 import { draftOf, type Draft } from './draft.js'
 import type { Latest } from './latest.js'
 
 /** Fills the draft with prompts that were handed back, unless the user is typing something else. */
 export function useHandedBack(sessionId: string, draft: Latest<Draft>, setDraft: (draft: Draft) => void): void {
-  // Ids of prompts are unique only within a session.
-  const prompts = useMemo(() => ({ sent: new Set<PromptId>(), restoredText: '' }), [sessionId])
+  const state = useRef({ sessionId, sent: new Set<PromptId>(), restoredText: '' })
   useSessionEvents(sessionId, ({ body }) => {
+    // Ids of prompts are unique only within a session.
+    if (state.current.sessionId !== sessionId) state.current = { sessionId, sent: new Set(), restoredText: '' }
+    const prompts = state.current
     switch (body.type) {
       case 'promptAccepted':
         if (body.by.pid === process.pid) prompts.sent.add(body.prompt)

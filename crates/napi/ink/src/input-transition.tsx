@@ -162,23 +162,21 @@ function hasOpenWork(snapshot: { turn?: unknown; run?: unknown } | null): boolea
 
 /** State that is armed for a limited time, with a flag to render. */
 function useArmed(milliseconds: number) {
-  const [shown, setShown] = useState(false)
+  const [shownUntil, setShownUntil] = useState(0)
   const until = useRef(0)
+  const set = (time: number) => {
+    until.current = time
+    setShownUntil(time)
+  }
   useEffect(() => {
-    if (!shown) return
-    const timer = setTimeout(() => setShown(false), milliseconds)
+    if (shownUntil === 0) return
+    const timer = setTimeout(() => setShownUntil(0), milliseconds)
     return () => clearTimeout(timer)
-  }, [shown, milliseconds])
+  }, [shownUntil, milliseconds])
   return {
-    shown,
+    shown: shownUntil > 0,
     isArmed: () => performance.now() < until.current,
-    arm: () => {
-      until.current = performance.now() + milliseconds
-      setShown(true)
-    },
-    disarm: () => {
-      until.current = 0
-      setShown(false)
-    },
+    arm: () => set(performance.now() + milliseconds),
+    disarm: () => set(0),
   }
 }

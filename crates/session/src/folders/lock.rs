@@ -52,10 +52,10 @@ impl SessionsLock {
         let folder =
             File::open(&path).map_err(|error| FoldersError::Io { path: path.clone(), error })?;
         let file = folders.data().join(LOCK_FILE);
-        lock(&folder, &file)?;
+        lock(&folder, &path, &file)?;
         loop {
             let mut opened = private::open(&file, OpenOptions::new().read(true).write(true))?;
-            lock(&opened, &file)?;
+            lock(&opened, &file, &file)?;
             // The locked file may have been removed and replaced in the meantime.
             if opened.metadata().is_ok_and(|held| is_at(&file, &held)) {
                 write_pid(&mut opened).map_err(|error| FoldersError::Io { path: file, error })?;
@@ -93,8 +93,8 @@ impl SessionsLock {
     }
 }
 
-/// Locks the folder or the lock file in it, whichever is `opened`.
-fn lock(opened: &File, lock_file: &Path) -> Result<(), LockError> {
+/// Locks the file or folder at `path`. `lock_file` has the id of the process that holds the lock.
+fn lock(opened: &File, path: &Path, lock_file: &Path) -> Result<(), LockError> {
     loop {
         match flock(opened, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(()),
@@ -102,9 +102,7 @@ fn lock(opened: &File, lock_file: &Path) -> Result<(), LockError> {
             Err(Errno::WOULDBLOCK) if is_free(opened) => {}
             Err(Errno::WOULDBLOCK) => return Err(LockError::Held { pid: holder(lock_file) }),
             Err(error) => {
-                return Err(
-                    FoldersError::Io { path: lock_file.to_owned(), error: error.into() }.into()
-                );
+                return Err(FoldersError::Io { path: path.to_owned(), error: error.into() }.into());
             }
         }
     }

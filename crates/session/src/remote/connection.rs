@@ -68,7 +68,9 @@ impl Connection {
         path: &str,
         body: &impl Serialize,
     ) -> Result<T, SessionError> {
-        let body = serde_json::to_vec(body).map_err(|error| unreadable_reply(&error))?;
+        let body = serde_json::to_vec(body).map_err(|error| SessionError::Disconnected {
+            message: format!("the request can't be written: {error}"),
+        })?;
         read_reply(self.request(Method::POST, path, Some(body)).await?).await
     }
 

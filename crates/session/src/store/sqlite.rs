@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use crossbeam_channel::{Sender, bounded, unbounded};
+use crossbeam_channel::{Sender, TrySendError, bounded, unbounded};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use holdpoint_common::{Delta, Event, Gap, Gaps, SessionId, SessionSummary};
@@ -147,17 +147,17 @@ impl Sqlite {
         };
         // The senders bound this queue: a session's actor has at most one write of each kind in
         // progress, and a request at most one in all.
-        let (writes, pending) = unbounded();
+        let (writes, pending_writes) = unbounded();
         let (writing, reading) = (watch::Sender::default(), watch::Sender::default());
         let writer_shared = Arc::clone(&shared);
         spawn("holdpoint-store", writing.subscribe(), move || {
-            writer::run(&writer_shared, db, &pending)
+            writer::run(&writer_shared, db, &pending_writes)
         })?;
-        let (reads, requests) = bounded(MAX_WAITING_READS);
+        let (reads, pending_reads) = bounded(MAX_WAITING_READS);
         for _ in 0..READER_THREADS {
-            let (shared, requests) = (Arc::clone(&shared), requests.clone());
+            let (shared, pending_reads) = (Arc::clone(&shared), pending_reads.clone());
             spawn("holdpoint-reader", reading.subscribe(), move || {
-                reader::run(&shared, &requests)
+                reader::run(&shared, &pending_reads)
             })?;
         }
         Ok(Self { writes, reads, shared, writing, reading, check: Arc::default() })
@@ -191,8 +191,8 @@ impl Sqlite {
         let (done, result) = oneshot::channel();
         let sent = self.writes.send(writer::PendingWrite { request, done });
         async move {
-            sent.map_err(|_| thread_ended())?;
-            result.await.map_err(|_| thread_ended())?
+            sent.map_err(|_| thread_ended_error())?;
+            result.await.map_err(|_| thread_ended_error())?
         }
         .boxed()
     }
@@ -225,8 +225,13 @@ impl Sqlite {
         let (done, result) = oneshot::channel();
         let sent = self.reads.try_send(request(done));
         async move {
-            sent.map_err(|_| io_error(format!("too many reads: {MAX_WAITING_READS} are waiting")))?;
-            result.await.map_err(|_| thread_ended())?
+            sent.map_err(|error| match error {
+                TrySendError::Full(_) => {
+                    io_error(format!("too many reads: {MAX_WAITING_READS} are waiting"))
+                }
+                TrySendError::Disconnected(_) => thread_ended_error(),
+            })?;
+            result.await.map_err(|_| thread_ended_error())?
         }
         .boxed()
     }
@@ -373,7 +378,7 @@ fn spawn(
     Ok(())
 }
 
-fn thread_ended() -> StoreError {
+fn thread_ended_error() -> StoreError {
     io_error("the store's thread has ended".to_owned())
 }
 

@@ -58,12 +58,21 @@ fn open_step_by_step(folder: impl AsFd, path: &Path, flags: OFlags) -> Result<Ow
             return Err(Errno::XDEV);
         }
         let flags = if parts.peek().is_some() { hold } else { flags };
-        held = openat(&held, part.as_os_str(), flags, Mode::empty())?;
+        held = match openat(&held, part.as_os_str(), flags, Mode::empty()) {
+            // Linux reports a link where a folder is expected in the same way as a file.
+            Err(Errno::NOTDIR) if is_link(&held, part.as_os_str()) => return Err(Errno::LOOP),
+            opened => opened?,
+        };
     }
     match path.file_name().is_none() {
         true => openat(&held, ".", flags, Mode::empty()),
         false => Ok(held),
     }
+}
+
+fn is_link(folder: &OwnedFd, name: &OsStr) -> bool {
+    statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)
+        .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)
 }
 
 /// Explains the error for a link, which the path did not have when it was resolved.
@@ -150,4 +159,28 @@ fn not_regular_error(kind: FileType) -> Option<io::Error> {
         _ => "something else",
     };
     Some(io::Error::other(format!("it is {found}, not a file")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_are_explained_with_and_without_openat2() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        std::fs::create_dir(root.join("real")).unwrap();
+        std::fs::write(root.join("real/file"), "").unwrap();
+        std::os::unix::fs::symlink("real", root.join("link")).unwrap();
+        std::os::unix::fs::symlink("real/file", root.join("linked")).unwrap();
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        assert!(open_step_by_step(CWD, &root.join("real/file"), flags).is_ok());
+        for path in ["link/file", "linked"].map(|path| root.join(path)) {
+            assert_eq!(open_step_by_step(CWD, &path, flags).unwrap_err(), Errno::LOOP);
+            let error = open(CWD, &path, OFlags::RDONLY).unwrap_err();
+            assert_eq!(error.to_string(), "a part of the path has become a link");
+        }
+        let below_file = open_step_by_step(CWD, &root.join("real/file/x"), flags).unwrap_err();
+        assert_eq!(below_file, Errno::NOTDIR);
+    }
 }

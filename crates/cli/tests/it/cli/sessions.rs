@@ -1213,6 +1213,22 @@ fn m_a6_the_inbox_counts_the_hidden_lines_of_a_command() {
     terminal.wait_for("approve? [y/N]");
     terminal.press("n\r");
     terminal.end(1);
+    // Bytes that are not UTF-8 confirm nothing.
+    let mut terminal = Tty::run(&world, &["approve", "one"]);
+    terminal.wait_for("approve? [y/N]");
+    terminal.press(b"y\xff\r");
+    terminal.wait_for("not answered");
+    terminal.end(1);
+    // Without a place to show it, the command is not approved.
+    let mut terminal = Tty::shell(&world);
+    for command in ["one", &ask] {
+        terminal.press(format!("$P approve {command} 2>problem; echo code $?; cat problem\r"));
+        terminal.wait_for("code 2\nerror: the ask can't be shown first");
+        terminal.press("clear\r");
+        terminal.wait_until("an empty screen", |text| !text.contains("error: "));
+    }
+    terminal.press("exit\r");
+    terminal.end(0);
     assert_eq!(world.ask(&id), ask);
     let mut terminal = Tty::run(&world, &["approve", "--yes", &ask]);
     terminal.wait_for("answered");

@@ -1,5 +1,9 @@
 //! Clients that disconnect in the middle of a request, a stream or an ask.
 
+use std::io::{BufRead, BufReader, Write};
+use std::net::Shutdown;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -276,6 +280,44 @@ fn t_s6_stalled_imports_and_exports_time_out() {
         std::thread::sleep(Duration::from_millis(10));
     }
     drop(stalled);
+}
+
+/// `wait` gives up if every watch ends at once, before anything has arrived.
+#[test]
+fn t_s6_a_watch_that_always_breaks_is_given_up() {
+    let (house, api) = house();
+    let session = api.open("all");
+    let moved = house.socket().with_extension("moved");
+    std::fs::rename(house.socket(), &moved).unwrap();
+    relay_with_broken_watch(UnixListener::bind(house.socket()).unwrap(), moved);
+    let ran = house.run(&["wait", &session, "--for", "ask"]).code(1);
+    assert!(ran.err.contains("the connection keeps breaking"), "{ran:#?}");
+}
+
+/// Passes every connection on to `daemon`, but answers a request to watch with a stream that ends at
+/// once.
+fn relay_with_broken_watch(relay: UnixListener, daemon: PathBuf) {
+    std::thread::spawn(move || {
+        for client in relay.incoming() {
+            let (mut client, daemon) = (client.unwrap(), daemon.clone());
+            std::thread::spawn(move || -> std::io::Result<()> {
+                let mut from_client = BufReader::new(client.try_clone()?);
+                let mut request = String::new();
+                while !request.ends_with("\r\n\r\n") && from_client.read_line(&mut request)? > 0 {}
+                if request.starts_with("GET /v1/events ") {
+                    return client.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
+                }
+                let mut daemon = UnixStream::connect(daemon)?;
+                daemon.write_all(request.as_bytes())?;
+                let mut to_daemon = daemon.try_clone()?;
+                std::thread::spawn(move || {
+                    std::io::copy(&mut from_client, &mut to_daemon)?;
+                    to_daemon.shutdown(Shutdown::Write)
+                });
+                std::io::copy(&mut daemon, &mut client).map(drop)
+            });
+        }
+    });
 }
 
 #[test]

@@ -114,7 +114,7 @@ pub(super) fn undo_cut_swap(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Moves the files that SQLite keeps beside a database, if they exist.
+/// Moves the files that SQLite keeps beside the database `from`, if they exist, to beside `to`.
 fn move_side_files(from: &Path, to: &Path) -> io::Result<()> {
     for suffix in SIDE_FILE_SUFFIXES {
         match fs::rename(side_file(from, suffix), side_file(to, suffix)) {
@@ -131,11 +131,6 @@ impl Rebuilt {
     pub(super) fn swap(self, path: &Path) -> Result<Salvaged, StoreError> {
         let swapped = self.try_swap(path);
         if swapped.is_err() {
-            let kept_at = &self.salvaged.kept_at;
-            for suffix in SIDE_FILE_SUFFIXES {
-                let _ = fs::rename(side_file(kept_at, suffix), side_file(path, suffix));
-            }
-            let _ = fs::remove_file(kept_at);
             self.remove();
         }
         swapped?;
@@ -153,8 +148,14 @@ impl Rebuilt {
         fs::hard_link(path, kept_at)?;
         // The WAL may hold the last commits, and a rollback journal would be applied to the new
         // database.
-        move_side_files(path, kept_at)?;
-        fs::rename(&self.at, path)
+        let moved = move_side_files(path, kept_at).and_then(|()| fs::rename(&self.at, path));
+        if moved.is_err() {
+            for suffix in SIDE_FILE_SUFFIXES {
+                let _ = fs::rename(side_file(kept_at, suffix), side_file(path, suffix));
+            }
+            let _ = fs::remove_file(kept_at);
+        }
+        moved
     }
 
     fn remove(&self) {
