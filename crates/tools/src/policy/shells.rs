@@ -2,7 +2,8 @@
 
 use crate::script::Word;
 
-/// Long options without a value. Bash reads them before short options, and also with a single dash.
+/// Long options without a value. Bash accepts them with one dash or two, but only before the first
+/// short option.
 const FLAGS: [&str; 11] = [
     "debug",
     "debugger",
@@ -23,6 +24,8 @@ const VALUES: [&str; 2] = ["init-file", "rcfile"];
 /// The script among `words`, if every word before it is known.
 pub(super) fn script(words: &[Word]) -> Option<&str> {
     let mut has_script = false;
+    let mut has_startup_file = false;
+    let mut is_long_allowed = true;
     let mut words = words.iter();
     // An unknown word may expand to any number of words.
     while let Some(word) = words.next()?.literal() {
@@ -34,15 +37,19 @@ pub(super) fn script(words: &[Word]) -> Option<&str> {
             Some(option) => option,
         };
         let long = option.strip_prefix('-').unwrap_or(option);
-        let values = if FLAGS.contains(&long) {
+        is_long_allowed &= word.starts_with('-');
+        let values = if is_long_allowed && FLAGS.contains(&long) {
             0
-        } else if VALUES.contains(&long) {
+        } else if is_long_allowed && VALUES.contains(&long) {
+            has_startup_file = true;
             1
         } else if option.starts_with('-') {
             return None;
         } else {
-            // These options change how bash reads the script.
-            if option.contains(['k', 'H']) {
+            is_long_allowed = false;
+            // The first two change how bash reads the script. An interactive bash runs the startup
+            // file first.
+            if option.contains(['k', 'H']) || has_startup_file && option.contains('i') {
                 return None;
             }
             has_script |= option.contains('c');
