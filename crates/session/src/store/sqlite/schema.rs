@@ -82,7 +82,8 @@ pub(super) fn open_for_writing(path: &Path) -> Result<Connection, StoreError> {
     }
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
     if db.is_readonly(rusqlite::MAIN_DB)? {
-        // SQLite would open the database read-only, and every save would fail.
+        // SQLite has fallen back to read-only, so every save would fail. If the file's permissions
+        // are the reason, this open reports it; otherwise its header is.
         OpenOptions::new().write(true).open(path)?;
         return Err(StoreError::Damaged { message: "its header marks it as read-only".to_owned() });
     }
@@ -149,35 +150,46 @@ fn tables(db: &Connection) -> Result<Vec<(String, Option<String>)>, StoreError> 
     Ok(tables.collect::<Result<_, _>>()?)
 }
 
+/// Brings the database to the newest schema. Before an older one is changed, it is copied to a file
+/// beside it.
 fn migrate(db: &mut Connection, path: &Path) -> Result<(), StoreError> {
-    let found = version(db)?;
-    if found == VERSION {
+    if version(db)? == VERSION {
         return Ok(());
     }
-    if found > 0 {
-        // The backup is complete or absent: a half-written one is started again.
-        let backup = path.with_extension(format!("schema-{found}.db"));
-        let unfinished = path.with_extension("backup-tmp");
-        let _ = std::fs::remove_file(&unfinished);
-        files::make_file(&unfinished)?;
-        db.execute("VACUUM INTO ?1", [unfinished.to_string_lossy()])?;
-        std::fs::rename(&unfinished, &backup)?;
-        tracing::info!(found, known = VERSION, backup = %backup.display(), "migrating the store to the newest schema");
-    }
-    // Another process may have migrated the database already.
+    // Only one process migrates. Another one may have done so before the lock was taken.
     let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let found = version(&transaction)?;
+    if found > VERSION {
+        return Err(StoreError::Newer { found, known: VERSION });
+    }
+    if (1..VERSION).contains(&found) {
+        let backup = path.with_extension(format!("schema-{found}.db"));
+        back_up(path, &backup)?;
+        tracing::info!(found, known = VERSION, backup = %backup.display(), "migrating the store to the newest schema");
+    }
     for step in MIGRATIONS.iter().skip(found as usize) {
         transaction.execute_batch(step)?;
     }
-    transaction.pragma_update(None, "user_version", VERSION.max(found))?;
+    transaction.pragma_update(None, "user_version", VERSION)?;
     transaction.commit()?;
     Ok(())
 }
 
+/// Copies the database, without changes that are not committed. The copy is complete or absent.
+fn back_up(path: &Path, backup: &Path) -> Result<(), StoreError> {
+    let unfinished = path.with_extension("backup-tmp");
+    let _ = std::fs::remove_file(&unfinished);
+    files::make_file(&unfinished)?;
+    let name = unfinished.to_str().ok_or_else(|| StoreError::Io {
+        message: format!("the store can't be backed up: {} is not UTF-8", unfinished.display()),
+    })?;
+    open_for_reading(path)?.execute("VACUUM INTO ?1", [name])?;
+    Ok(std::fs::rename(&unfinished, backup)?)
+}
+
 #[cfg(test)]
 mod tests {
-    use std::sync::Barrier;
+    use std::sync::{Barrier, Mutex};
 
     use holdpoint_tools::testing::rounds;
 
@@ -201,6 +213,42 @@ mod tests {
                 let opening: Vec<_> = (0..OPENING).map(|_| scope.spawn(open)).collect();
                 opening.into_iter().try_for_each(|thread| thread.join().unwrap())
             })?;
+        }
+        Ok(())
+    }
+
+    /// While this connection waits for the lock, another process commits in the busy handler.
+    #[test]
+    fn t_u11_a_migration_by_another_process_is_noticed() -> Result<(), StoreError> {
+        static OTHER: Mutex<Option<Connection>> = Mutex::new(None);
+        for (other_version, is_newer) in [(VERSION, false), (VERSION + 1, true)] {
+            let folder = tempfile::tempdir()?;
+            let path = folder.path().join("sessions.db");
+            files::make_file(&path)?;
+            let open = || Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_WRITE);
+            let mut db = open()?;
+            db.pragma_update(None, "journal_mode", "WAL")?;
+            MIGRATIONS[..2].iter().try_for_each(|step| db.execute_batch(step))?;
+            db.pragma_update(None, "user_version", 2)?;
+            let backup = path.with_extension("schema-2.db");
+            std::fs::write(&backup, "the other's")?;
+            let other = open()?;
+            other.execute_batch("BEGIN IMMEDIATE")?;
+            other.execute_batch(MIGRATIONS[2])?;
+            other.pragma_update(None, "user_version", other_version)?;
+            *OTHER.lock().unwrap() = Some(other);
+            db.busy_handler(Some(|_| {
+                let other = OTHER.lock().unwrap().take();
+                other.is_some_and(|other| other.execute_batch("COMMIT").is_ok())
+            }))?;
+            let migrated = migrate(&mut db, &path);
+            assert!(OTHER.lock().unwrap().is_none(), "the lock was awaited");
+            match is_newer {
+                true => assert!(matches!(migrated, Err(StoreError::Newer { .. })), "{migrated:?}"),
+                false => migrated?,
+            }
+            assert_eq!(version(&db)?, other_version);
+            assert_eq!(std::fs::read_to_string(&backup)?, "the other's");
         }
         Ok(())
     }
