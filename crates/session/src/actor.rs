@@ -85,7 +85,7 @@ pub(crate) struct SessionActor {
     /// Cloned into every runner, so that the manager can wait until all of them have ended.
     alive: mpsc::Sender<()>,
     /// Fired when this actor ends and the session is closed.
-    closes: Option<oneshot::Sender<()>>,
+    on_close: Option<oneshot::Sender<()>>,
 }
 
 /// The arguments of [`SessionActor::new`].
@@ -97,7 +97,7 @@ pub(crate) struct ActorArgs {
     pub(crate) env: Arc<SessionEnv>,
     pub(crate) restored: Option<Restored>,
     pub(crate) alive: mpsc::Sender<()>,
-    pub(crate) closes: oneshot::Sender<()>,
+    pub(crate) on_close: oneshot::Sender<()>,
 }
 
 /// The information that a new actor has about the one before it.
@@ -112,12 +112,12 @@ pub(crate) struct Restored {
 
 impl SessionActor {
     pub(crate) fn new(args: ActorArgs) -> Self {
-        let ActorArgs { state, numbers, log, shown, env, restored, alive, closes } = args;
+        let ActorArgs { state, numbers, log, shown, env, restored, alive, on_close } = args;
         Self {
             first_item: restored.as_ref().map_or(ItemId(1), |restored| restored.first_item),
             outbox: Outbox::after(state.last()),
             draft: Draft::default(),
-            ring: Ring::new(&env.limits, numbers.used()),
+            ring: Ring::new(&env.limits, numbers.last_used()),
             clients: client::Clients::default(),
             published_status: state.status(),
             runner: None,
@@ -134,7 +134,7 @@ impl SessionActor {
             restored,
             env,
             alive,
-            closes: Some(closes),
+            on_close: Some(on_close),
         }
     }
 
@@ -335,7 +335,7 @@ impl Actor for SessionActor {
         if self.state.is_debug_enabled() {
             self.record_debug(true);
         }
-        let seq = self.numbers.used();
+        let seq = self.numbers.last_used();
         self.publish_snapshot(self.state.snapshot(seq, 0, self.env.not_saved.clone()));
         if let Some(Restored { cause, draft, .. }) = self.restored.take() {
             // Never refused.
@@ -350,10 +350,10 @@ impl Actor for SessionActor {
             actix_rt::spawn(self.numbers.give_back(&*self.log));
         }
         if matches!(self.state.phase(), Phase::Closed)
-            && let Some(closes) = self.closes.take()
+            && let Some(on_close) = self.on_close.take()
         {
             // The receiver may be gone.
-            let _ = closes.send(());
+            let _ = on_close.send(());
         }
     }
 }

@@ -25,9 +25,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use actix::prelude::*;
+use futures_util::future::{Map, Shared};
 use holdpoint_common::api::{AnswerRequest, ChangeModelRequest, CloseRequest, RenameRequest, Verb};
 use holdpoint_common::{OpenSession, SessionError, SessionId, SessionSummary, Snapshot, Supplies};
 use tokio::sync::watch;
+use tokio::task::{JoinError, JoinHandle};
 
 use crate::actor::SessionActor;
 use crate::load::Load;
@@ -50,16 +52,19 @@ pub(crate) struct Live {
     pub(crate) shown: watch::Receiver<Arc<Snapshot>>,
     /// Whether the incarnation that the caller had seen has failed.
     pub(crate) seen_failed: bool,
-    /// How the actor ended; `None` until everything it started has ended, or until it has failed.
-    end: watch::Receiver<Option<ActorEnd>>,
+    /// How the actor ended, once everything it started has ended; at once if it failed.
+    end: FutureEnd,
 }
+
+/// The future end of an actor, for all callers that wait for it.
+type FutureEnd = Shared<Map<JoinHandle<ActorEnd>, fn(Result<ActorEnd, JoinError>) -> ActorEnd>>;
 
 /// One of the actors that a session has over time.
 #[derive(Clone)]
 pub(crate) struct Incarnation {
     /// Counted from 1, and unique within the engine.
     pub(crate) number: u64,
-    pub(crate) actor: Addr<SessionActor>,
+    pub(crate) address: Addr<SessionActor>,
 }
 
 /// Opens a new session.
@@ -210,11 +215,9 @@ impl Live {
     /// # Errors
     /// The actor failed.
     async fn ended(&self) -> Result<(), SessionError> {
-        match self.end.clone().wait_for(Option::is_some).await.map(|end| *end) {
-            Ok(Some(ActorEnd::Unloaded | ActorEnd::Closed)) => Ok(()),
-            Ok(Some(ActorEnd::Failed) | None) | Err(_) => {
-                Err(SessionError::Gone { session: self.id.clone() })
-            }
+        match self.end.clone().await {
+            ActorEnd::Unloaded | ActorEnd::Closed => Ok(()),
+            ActorEnd::Failed => Err(SessionError::Gone { session: self.id.clone() }),
         }
     }
 }

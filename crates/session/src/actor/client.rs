@@ -94,7 +94,7 @@ impl Handler<Attach> for SessionActor {
         if self.clients.len() >= limits.max_clients {
             return Err(SessionError::TooManyClients { limit: limits.max_clients });
         }
-        let newest = self.numbers.used();
+        let newest = self.numbers.last_used();
         if after > newest {
             return Err(SessionError::UnknownEvent {
                 session: self.state.settings().id.clone(),

@@ -74,9 +74,9 @@ impl LocalSession {
         <SessionActor as Actor>::Context: ToEnvelope<SessionActor, M>,
     {
         loop {
-            let Incarnation { number, actor } = self.reached().actor.clone();
-            let was_connected = actor.connected();
-            if was_connected && let Ok(reply) = actor.send(message()).await {
+            let Incarnation { number, address } = self.reached().actor.clone();
+            let was_connected = address.connected();
+            if was_connected && let Ok(reply) = address.send(message()).await {
                 return Ok(reply);
             }
             // `reach` fails if the session is closed, for example, so the loop ends.
@@ -103,7 +103,7 @@ impl LocalSession {
 
     /// Whether the actor through which the session was last reached still runs.
     pub(super) fn has_actor(&self) -> bool {
-        self.reached().actor.actor.connected()
+        self.reached().actor.address.connected()
     }
 
     fn reached(&self) -> MutexGuard<'_, ReachedActor> {

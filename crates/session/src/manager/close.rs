@@ -18,12 +18,13 @@ impl Registry {
         request: &ByClient<CloseRequest>,
     ) -> Result<(), SessionError> {
         let live = loop {
+            // 0: this caller has seen no actor end.
             let live = match self.access(id, 0, IfSaved::Change).await? {
                 Reached::Saved(owned) => return owned.close(request).await,
                 Reached::Live(live) => live,
             };
-            match live.actor.actor.send(request.clone()).await {
-                // Another close is ending the session, but is not saved yet. Both wait for that.
+            match live.actor.address.send(request.clone()).await {
+                // Another close is still ending the session. Its end is awaited here, too.
                 Ok(Err(Refused::Closed)) => {
                     live.ended().await?;
                     return Err(Refused::Closed.into());

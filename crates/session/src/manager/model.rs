@@ -47,7 +47,7 @@ impl Registry {
         for _ in 0..2 {
             let live = self.reach(id, seen, supplies_to_open).await?;
             let change = actor::UseModel { model: Arc::clone(model), by: by.clone() };
-            if let Ok(changed) = live.actor.actor.send(change).await {
+            if let Ok(changed) = live.actor.address.send(change).await {
                 return Ok(changed?);
             }
             seen = live.actor.number;

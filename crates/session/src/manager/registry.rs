@@ -18,7 +18,7 @@ use super::catalogs::Catalogs;
 use super::lifecycle::{Access, ActorEnd, Effect, Granted, Host, IfSaved, Input, Lifecycle};
 use super::owned::Owned;
 use super::roster::Roster;
-use super::{Incarnation, Live};
+use super::{FutureEnd, Incarnation, Live};
 use crate::actor::{self, SessionActor};
 use crate::saved;
 use crate::session_env::{EngineEnv, SessionEnv};
@@ -84,7 +84,7 @@ pub(super) struct RunningActor {
     /// Closed when everything that the session started has ended.
     pub(super) alive: mpsc::Receiver<()>,
     /// How the actor ended, once everything it started has ended; at once if it failed.
-    pub(super) end: watch::Receiver<Option<ActorEnd>>,
+    pub(super) end: FutureEnd,
 }
 
 impl Registry {
@@ -208,7 +208,7 @@ impl Registry {
             record.actor.as_ref().ok_or(SessionError::Stopped)?;
         Ok(Live {
             id: id.clone(),
-            actor: Incarnation { number: session.actor, actor: address.clone() },
+            actor: Incarnation { number: session.actor, address: address.clone() },
             shown: record.shown.subscribe(),
             seen_failed: session.has_failed(seen),
             end: end.clone(),

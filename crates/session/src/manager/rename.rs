@@ -50,7 +50,7 @@ impl Registry {
                 Reached::Saved(owned) => return owned.rename(request).await,
                 Reached::Live(live) => live,
             };
-            match live.actor.actor.send(request.clone()).await {
+            match live.actor.address.send(request.clone()).await {
                 // A closed session can be renamed, too, but only in its log.
                 Ok(Err(Refused::Closed)) => live.ended().await?,
                 Ok(renamed) => return Ok(renamed?),

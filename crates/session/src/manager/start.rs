@@ -5,16 +5,18 @@ use std::sync::Arc;
 
 use actix::dev::channel;
 use actix::prelude::*;
+use futures_util::FutureExt as _;
 use holdpoint_common::{
     Body, Event, Fact, ItemId, RestoreCause, SessionError, SessionFact, SessionId, Who,
 };
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::{JoinError, JoinHandle};
 use tracing::Instrument;
 
-use super::Live;
 use super::lifecycle::{ActorEnd, Input, RESTART_DELAY};
 use super::owned::Owned;
 use super::registry::{Record, Registry, RunningActor, wait_for_end};
+use super::{FutureEnd, Live};
 use crate::actor::{ActorArgs, Restored, SessionActor, now};
 use crate::saved::{LoadedSession, load_for_owner};
 use crate::session_env::SessionEnv;
@@ -101,14 +103,14 @@ impl Owned {
         let not_saved = env.not_saved.clone();
         // Newer than any snapshot of the previous actor, so that a client notices that the session
         // is open again.
-        let snapshot = Arc::new(state.snapshot(numbers.used(), 0, not_saved));
+        let snapshot = Arc::new(state.snapshot(numbers.last_used(), 0, not_saved));
         let opened = state.opened();
         let shown = registry
             .read_record(id, |record| record.shown.clone())
             .unwrap_or_else(|| watch::Sender::new(Arc::clone(&snapshot)));
         shown.send_replace(snapshot);
         let (alive, all_alive) = mpsc::channel(1);
-        let (closes, mut closed) = oneshot::channel();
+        let (on_close, closed) = oneshot::channel();
         let args = ActorArgs {
             state,
             numbers,
@@ -117,32 +119,24 @@ impl Owned {
             env: Arc::clone(&env),
             restored,
             alive,
-            closes,
+            on_close,
         };
         // The address is made first, so that senders need not wait for the arbiter.
         let (address, mailbox) = channel::channel(MAILBOX);
-        let (ends, ended) = oneshot::channel();
+        let (starts, started) = oneshot::channel();
         let span = tracing::info_span!("session", %id, debug = tracing::field::Empty);
         let spawned = registry.next_arbiter().is_some_and(|arbiter| {
             arbiter.spawn_fn(move || {
                 let context = Context::with_receiver(mailbox);
-                let task =
-                    actix_rt::spawn(context.into_future(SessionActor::new(args)).instrument(span));
-                actix_rt::spawn(async move {
-                    let end = match task.await {
-                        Err(_) => ActorEnd::Failed,
-                        Ok(()) if closed.try_recv().is_ok() => ActorEnd::Closed,
-                        Ok(()) => ActorEnd::Unloaded,
-                    };
-                    // Only a stopped engine has no receiver.
-                    let _ = ends.send(end);
-                });
+                let actor = context.into_future(SessionActor::new(args)).instrument(span);
+                // Only a stopped engine has no receiver.
+                let _ = starts.send(actix_rt::spawn(actor));
             })
         });
         if !spawned {
             return Err(SessionError::Stopped);
         }
-        let end = registry.watch_actor(id.clone(), ended);
+        let end = registry.watch_actor(id.clone(), started, closed);
         let actor = Some(RunningActor { address: Addr::new(address), alive: all_alive, end });
         if let Some(session) = registry.lifecycle().get_mut(id) {
             session.record = Some(Record { opened, shown, env: Some(env), actor });
@@ -155,22 +149,33 @@ impl Owned {
 }
 
 impl Registry {
-    /// Waits for the end of an actor. Returns a receiver that shows it once everything it
-    /// started has ended, or at once after a failure.
+    /// Waits for the end of an actor. The returned future is ready once everything it started has
+    /// ended, or at once after a failure.
     fn watch_actor(
         self: &Rc<Self>,
         id: SessionId,
-        ended: oneshot::Receiver<ActorEnd>,
-    ) -> watch::Receiver<Option<ActorEnd>> {
-        let (shows, end) = watch::channel(None);
+        started: oneshot::Receiver<JoinHandle<()>>,
+        mut closed: oneshot::Receiver<()>,
+    ) -> FutureEnd {
         let registry = Rc::clone(self);
-        actix_rt::spawn(async move {
-            let end = ended.await.unwrap_or(ActorEnd::Failed);
+        let watching = actix_rt::spawn(async move {
+            let has_panicked = match started.await {
+                Ok(actor) => actor.await.is_err(),
+                Err(_) => true,
+            };
+            let end = match closed.try_recv() {
+                _ if has_panicked => ActorEnd::Failed,
+                Ok(()) => ActorEnd::Closed,
+                Err(_) => ActorEnd::Unloaded,
+            };
             let alive = registry.actor_ended(&id, end);
-            wait_for_end(alive, registry.end_timeout()).await;
-            shows.send_replace(Some(end));
+            // Boxed, so that a live session has no memory for this timeout.
+            wait_for_end(alive, registry.end_timeout()).boxed_local().await;
+            end
         });
-        end
+        let end: fn(Result<ActorEnd, JoinError>) -> ActorEnd =
+            |end| end.unwrap_or(ActorEnd::Failed);
+        watching.map(end).shared()
     }
 }
 
@@ -205,6 +210,6 @@ async fn log_corrections(
 /// is missing from the log took an event number. If not, it gave back none of its reserved numbers,
 /// and far more ids are skipped than clients have seen.
 pub(super) fn first_item(state: &State, numbers: &Numbers) -> ItemId {
-    let unsaved = numbers.used().saturating_sub(state.last());
+    let unsaved = numbers.last_used().saturating_sub(state.last());
     ItemId(state.next_item().0.saturating_add(unsaved))
 }

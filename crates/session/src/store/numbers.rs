@@ -28,7 +28,7 @@ impl Numbers {
     }
 
     /// The number that was used last.
-    pub(crate) fn used(&self) -> u64 {
+    pub(crate) fn last_used(&self) -> u64 {
         self.0.start.saturating_sub(1)
     }
 

@@ -19,7 +19,7 @@ pub(super) struct Failures(BTreeMap<u64, Instant>);
 impl Failures {
     /// Adds the failure of an actor. Returns the delay before the next one.
     pub(super) fn add(&mut self, actor: u64, now: Instant) -> Duration {
-        // A caller that waited for an earlier actor has learned of its failure since.
+        // Older failures are dropped: callers that had seen those actors have been answered by now.
         self.0.retain(|_, at| now.saturating_duration_since(*at) < WINDOW);
         self.0.insert(actor, now);
         if self.0.len() > MAX_QUICK_RESTARTS { RESTART_DELAY } else { Duration::ZERO }
