@@ -8,6 +8,7 @@ mod state;
 mod step_view;
 mod view;
 
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -83,6 +84,8 @@ pub(crate) struct Follower<'a> {
     keys: Option<Keys>,
     key_receiver: mpsc::Receiver<(Input, Instant)>,
     key_sender: mpsc::Sender<(Input, Instant)>,
+    /// Keys that arrived while a reply was awaited. They are handled before those of the receiver.
+    deferred_keys: VecDeque<(Input, Instant)>,
 }
 
 impl<'a> Follower<'a> {
@@ -112,6 +115,7 @@ impl<'a> Follower<'a> {
             keys: None,
             key_receiver,
             key_sender,
+            deferred_keys: VecDeque::new(),
         })
     }
 
@@ -125,7 +129,7 @@ impl<'a> Follower<'a> {
             return Err(CliError::from_first_prompt(error));
         }
         let followed = self.follow().await;
-        self.end_keys().await;
+        self.swallow_last_keys().await;
         if let Err(error) = followed {
             self.end_unshown().await;
             return self.leaving.code().ok_or(error);
@@ -214,7 +218,7 @@ impl<'a> Follower<'a> {
         self.show_past().await?;
         self.show_next_ask()?;
         let followed = self.follow().await;
-        self.end_keys().await;
+        self.swallow_last_keys().await;
         followed?;
         self.ui.end_line()?;
         self.ui.flush()?;
@@ -273,13 +277,13 @@ impl<'a> Follower<'a> {
         while self.course.ended.is_none() {
             let ticks = self.ui.shows_progress() && self.view.ticks(&self.session.snapshot());
             self.listen();
-            let keys_end = self.keys_end();
+            let keys_deadline = self.keys_deadline();
             tokio::select! {
                 biased;
-                () = self.leaving.asked(), if self.course.is_left_at_will() => self.course.ended = Some(FollowEnd::Left),
+                () = self.leaving.requested(), if self.course.follows_until_left() => self.course.ended = Some(FollowEnd::Left),
                 () = keys::wait_resumed(terminal.as_ref()) => self.show_ask_again()?,
-                Some((input, at)) = self.key_receiver.recv() => self.press(input, at).await?,
-                () = tokio::time::sleep_until(keys_end.unwrap_or_else(Instant::now).into()), if keys_end.is_some() => {
+                Some((input, at)) = keys::next_key(&mut self.deferred_keys, &mut self.key_receiver) => self.press(input, at).await?,
+                () = tokio::time::sleep_until(keys_deadline.unwrap_or_else(Instant::now).into()), if keys_deadline.is_some() => {
                     self.leave_keys();
                 }
                 count = self.attachment.next_batch(&mut batch, BATCH) => {
@@ -365,7 +369,7 @@ impl<'a> Follower<'a> {
             if let Some(turn) = self.course.turn().filter(|turn| known != Some(*turn)) {
                 // Done before the event is shown, which can take long: the next turn may be another
                 // client's.
-                self.leaving.interrupts_only(&self.session, turn);
+                self.leaving.interrupt_only(&self.session, turn);
             }
             self.view.show(&event, self.ui)?;
         }

@@ -70,7 +70,10 @@ pub(crate) fn supplies(config: &Config, catalog: &Catalog) -> Supplies {
 /// Whether the session is completely saved. An acknowledged command does not imply it, because a
 /// session continues when saving fails. A session that no longer exists counts as saved.
 pub(crate) async fn is_saved(sessions: &Sessions, id: &SessionId) -> bool {
-    sessions.look(id.as_str()).await.map_or(true, |session| session.saved)
+    match sessions.look(id.as_str()).await {
+        Ok(session) => session.saved,
+        Err(error) => matches!(error, SessionError::UnknownSession { .. }),
+    }
 }
 
 /// Closes and deletes a session that was never used. It is kept if another client uses it
@@ -92,7 +95,8 @@ async fn discard_if_unchanged(sessions: &Sessions, before: &Snapshot) {
     ) {
         return;
     }
-    // Another client may have used the session first, which raised its event number.
+    // If another client closed the session first, it may have used it before. The close itself adds
+    // one event.
     let Ok(after) = sessions.look(id.as_str()).await else { return };
     if !is_used(&after) && after.seq <= before.seq + 1 {
         // A session that can't be deleted stays listed, which does no harm.

@@ -38,8 +38,9 @@ pub(crate) enum SignalAction {
         session: SessionHandle,
         /// The longest time between TERM and the exit.
         exit_timeout: Duration,
-        /// Whether HUP acts like TERM. If not, HUP ends the program, and the session continues.
-        hang_up: bool,
+        /// Whether the session runs in this process and ends with it. HUP then acts like TERM;
+        /// otherwise HUP ends only the program.
+        in_process: bool,
     },
     /// The program leaves, and the session continues.
     Detaches,
@@ -70,22 +71,22 @@ impl ExitRequest {
     }
 
     /// Waits until a signal has asked the program to leave.
-    pub(crate) async fn asked(&self) {
+    pub(crate) async fn requested(&self) {
         // Never fails: `self` holds the sender.
-        let _ = self.0.subscribe().wait_for(|asked| asked.signal != 0).await;
+        let _ = self.0.subscribe().wait_for(|state| state.signal != 0).await;
     }
 
     /// Makes signals interrupt this turn only. If a signal has arrived already, the turn is
     /// interrupted now.
-    pub(crate) fn interrupts_only(&self, session: &SessionHandle, turn: TurnId) {
-        self.0.send_modify(|asked| asked.turn = Some(turn));
+    pub(crate) fn interrupt_only(&self, session: &SessionHandle, turn: TurnId) {
+        self.0.send_modify(|state| state.turn = Some(turn));
         if self.code().is_some() {
             interrupt(session.clone(), Some(turn));
         }
     }
 
     /// Records a key that did the work of INT, so that the next INT counts as the second.
-    pub(crate) fn interrupted(&self) {
+    pub(crate) fn record_interrupt(&self) {
         self.record(SIGINT);
     }
 
@@ -153,7 +154,7 @@ pub(crate) fn watch(
             let code = recorded.code().unwrap_or(128 + signal);
             if signal == SIGINT && !is_first {
                 match &action {
-                    SignalAction::Interrupts { session, hang_up: false, .. } => {
+                    SignalAction::Interrupts { session, in_process: false, .. } => {
                         print_last_line(stays_open_text(session));
                     }
                     SignalAction::Interrupts { .. } => print_last_line(LEFT_IN_PROCESS.to_owned()),
@@ -165,7 +166,9 @@ pub(crate) fn watch(
                 SignalAction::Detaches if signal != SIGINT => leave(code),
                 // The follower reacts to the INT in `ExitRequest`.
                 SignalAction::Detaches => {}
-                SignalAction::Interrupts { hang_up: false, .. } if signal == SIGHUP => leave(code),
+                SignalAction::Interrupts { in_process: false, .. } if signal == SIGHUP => {
+                    leave(code)
+                }
                 SignalAction::Interrupts { session, exit_timeout, .. } => {
                     if signal != SIGINT {
                         let (leave, exit_timeout) = (leave.clone(), *exit_timeout);

@@ -7,7 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// The status of a session. It is computed from the state, never stored.
+/// The status of a session. It is computed from the state, never stored. If several conditions hold,
+/// the first of interrupted, paused, running and idle counts.
 ///
 /// The numbers and the names are stable, because clients in other languages rely on them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]

@@ -22,7 +22,8 @@
 //!
 //! let mut events = session.attach(AttachFrom::start()).await?;
 //! session.prompt("shell: echo hello > greeting").await?;
-//! // Running a command asks. It waits for as long as it takes.
+//! // A command asks before it runs, and waits without a timeout. `shown` is the ask that this
+//! // client has seen.
 //! while events.shown().is_none() && events.next().await.is_some() {}
 //! events.answer(Answer::Approve { always: false }).await?;
 //!

@@ -177,7 +177,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Counts a listed file that could not be read.
-    pub(crate) fn could_not_read(&self) {
+    pub(crate) fn count_unreadable(&self) {
         self.left_out.unreadable.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -207,7 +207,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Notes that count the paths left out.
-    pub(crate) fn left_out(&self) -> Vec<String> {
+    pub(crate) fn left_out_notes(&self) -> Vec<String> {
         let notes = [
             (&self.left_out.by_policy, "left out by the policy"),
             (&self.left_out.unreadable, "that could not be read"),

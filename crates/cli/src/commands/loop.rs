@@ -34,7 +34,7 @@ use crate::ui::Ui;
 /// iterations, and is held at a limit or when three iterations in a row have failed:
 /// `holdpoint release` grants the same amount again. Prompts sent meanwhile (`holdpoint prompt`)
 /// are delivered to the next iteration. Esc or Ctrl+C interrupts, and the run ends; a second Ctrl+C
-/// leaves at once, and the run continues.
+/// leaves at once, and the session stays open.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Exit codes:
@@ -122,7 +122,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         ui.flush()?;
         let terminal = KeyTerminal::find().filter(|_| ui.err_is_terminal());
         let on_signal =
-            SignalAction::Interrupts { session: session.clone(), exit_timeout, hang_up: false };
+            SignalAction::Interrupts { session: session.clone(), exit_timeout, in_process: false };
         let leaving = signals::watch(on_signal, terminal.clone()).map_err(|error| {
             CliError::failed(format!("signal handlers can't be installed: {error}"))
         })?;
@@ -213,14 +213,26 @@ fn read(file: &Path) -> Result<String, CliError> {
         .map_err(|error| CliError::usage(format!("{} can't be read: {error}", file.display())))
 }
 
-/// The tasks of a text, one per line, without list markers. Headings and completed items are left
-/// out.
+/// The tasks of a text, one per line, without list markers. Headings, rules and completed items are
+/// left out.
 fn parse_tasks(text: &str) -> Vec<String> {
     text.lines()
         .map(str::trim)
-        .filter(|line| !line.starts_with('#'))
+        .filter(|line| !is_heading(line) && !is_rule(line))
         .filter_map(parse_task)
         .collect()
+}
+
+/// Whether the line is a heading of Markdown. `#42` is not one.
+fn is_heading(line: &str) -> bool {
+    line.strip_prefix('#')
+        .map(|line| line.trim_start_matches('#'))
+        .is_some_and(|title| title.is_empty() || title.starts_with(' '))
+}
+
+/// Whether the line is a rule of Markdown, such as `---`.
+fn is_rule(line: &str) -> bool {
+    line.len() >= 3 && ["-", "*", "_"].iter().any(|mark| line.replace(mark, "").is_empty())
 }
 
 fn parse_task(line: &str) -> Option<String> {
@@ -242,8 +254,8 @@ mod tests {
 
     #[test]
     fn tasks_are_read_from_plain_lines_and_lists() {
-        let text =
-            "# Plan\n\nplain\n- dash\n * star\n- [ ] open\n- [x] done\n2. second\n2 apples\n-\n";
-        assert_eq!(parse_tasks(text), ["plain", "dash", "star", "open", "second", "2 apples", "-"]);
+        let text = "# Plan\n##\n\nplain\n- dash\n * star\n---\n- [ ] open\n- [x] done\n2. second\n2 apples\n-\n#4 bug\n";
+        let tasks = ["plain", "dash", "star", "open", "second", "2 apples", "-", "#4 bug"];
+        assert_eq!(parse_tasks(text), tasks);
     }
 }

@@ -93,9 +93,9 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
             None => daemon_sessions(folders, "run", supplies).await?,
         };
         let session = sessions.open(open).await?;
-        let hang_up = args.in_process;
+        let in_process = args.in_process;
         let on_signal =
-            SignalAction::Interrupts { session: session.clone(), exit_timeout, hang_up };
+            SignalAction::Interrupts { session: session.clone(), exit_timeout, in_process };
         let leaving = signals::watch(on_signal, asks.terminal.clone()).map_err(|error| {
             CliError::failed(format!("signal handlers can't be installed: {error}"))
         })?;

@@ -156,7 +156,8 @@ impl Daemon {
                 false => "use the newer holdpoint that started it",
             }));
         }
-        if Path::new(data) == folders.data() {
+        // The daemon reports the path as text, in which bytes that are not UTF-8 are replaced.
+        if *data == folders.data().display().to_string() {
             return Ok(());
         }
         let (socket, ours) = (self.socket.display(), folders.data().display());

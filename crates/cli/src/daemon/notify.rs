@@ -26,7 +26,7 @@ const MAX_VARIABLE_BYTES: usize = 4096;
 /// The maximum number of commands that run at once. Others wait.
 const MAX_CONCURRENT: usize = 4;
 
-/// The last ask of a session for which the command was run.
+/// The newest ask of a session that was reported or is about to be.
 struct Notified {
     ask: AskId,
     /// Whether the session still shows this ask.
@@ -34,8 +34,8 @@ struct Notified {
 }
 
 /// Runs `command` for every ask raised at or after `since`, as soon as its session shows it, until
-/// the engine stops. The command receives the daemon's environment with the current one of
-/// `desktops`.
+/// the engine stops. The command receives the daemon's environment, with the desktop variables that
+/// `desktops` has at that moment.
 pub(super) async fn notify_asks(
     sessions: Sessions,
     command: String,

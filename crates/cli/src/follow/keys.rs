@@ -1,5 +1,6 @@
-//! The keys of a followed session: they answer asks, and Esc interrupts.
+//! The keys of a followed session: they answer asks, and Esc esc_ends_wait.
 
+use std::collections::VecDeque;
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 
@@ -7,6 +8,7 @@ use holdpoint_common::Refused;
 use holdpoint_session::form::{AskForm, Key, Pressed};
 use holdpoint_session::{Interruption, SessionError};
 use holdpoint_tools::shown::prose;
+use tokio::sync::mpsc;
 use tokio::time::sleep_until;
 
 use super::state::FollowEnd;
@@ -27,7 +29,7 @@ impl Follower<'_> {
         if self.is_at_terminal() && !terminal.is_taken() && terminal.is_in_foreground() {
             // Without keys, signals still interrupt.
             let taken = self.take_keys();
-            tracing::debug!(?taken, "keys are read");
+            tracing::debug!(?taken, "tried to read keys");
         }
     }
 
@@ -53,7 +55,7 @@ impl Follower<'_> {
 
     /// When to stop reading keys that were read for an ask: it has closed, and the user has stopped
     /// typing for it.
-    pub(super) fn keys_end(&self) -> Option<Instant> {
+    pub(super) fn keys_deadline(&self) -> Option<Instant> {
         self.after_ask
             .end()
             .filter(|_| self.keys.is_some() && self.form.is_none() && !self.is_at_terminal())
@@ -67,7 +69,7 @@ impl Follower<'_> {
 
     /// Stops reading keys at the end. Keys that are still typed for a closed ask are swallowed, so
     /// that the shell does not receive them.
-    pub(super) async fn end_keys(&mut self) {
+    pub(super) async fn swallow_last_keys(&mut self) {
         let latest = Instant::now() + TYPING_TIMEOUT;
         while self.keys.is_some()
             && self.leaving.code().is_none_or(|code| code == super::state::INTERRUPTED)
@@ -79,7 +81,7 @@ impl Follower<'_> {
             };
             tokio::select! {
                 () = sleep_until(end.into()) => break,
-                Some((input, at)) = self.key_receiver.recv() => {
+                Some((input, at)) = next_key(&mut self.deferred_keys, &mut self.key_receiver) => {
                     self.after_ask.swallows(key_of(&input), at);
                 }
             }
@@ -151,6 +153,7 @@ impl Follower<'_> {
             return if key == Key::Esc && !swallowed { self.interrupt().await } else { Ok(()) };
         };
         if input == Input::Continued {
+            // The keys that follow may have been typed for the shell.
             form.show(at);
         }
         let pressed = match &input {
@@ -176,7 +179,8 @@ impl Follower<'_> {
                 let Some(form) = &mut self.form else { return Ok(()) };
                 match answered {
                     None | Some(Ok(())) => {}
-                    // Another client was first, or the ask is closed: that event is on its way.
+                    // If the ask is still open, the user can answer again. If not, the event that
+                    // closes it is on its way.
                     Some(Err(SessionError::Refused(Refused::Answer(error)))) => {
                         self.ui.line(Tone::Warning, &prose(&error.to_string()))?;
                         form.reopen(Instant::now());
@@ -199,7 +203,7 @@ impl Follower<'_> {
 
     /// Interrupts the followed turn or run, as INT does; without one, the turn that is open.
     async fn interrupt(&mut self) -> Result<(), CliError> {
-        let turn = if self.course.is_left_at_will() {
+        let turn = if self.course.follows_until_left() {
             self.session.snapshot().turn
         } else {
             self.course.turn()
@@ -210,8 +214,8 @@ impl Follower<'_> {
             // not begun is interrupted when it begins.
             Some(Ok(
                 Interruption::Interrupting(_) | Interruption::RunEnded | Interruption::NotRunning,
-            )) if !self.course.is_left_at_will() => {
-                self.leaving.interrupted();
+            )) if !self.course.follows_until_left() => {
+                self.leaving.record_interrupt();
                 Ok(())
             }
             // The event stream ends as well, and is reopened.
@@ -224,35 +228,41 @@ impl Follower<'_> {
     }
 
     /// Waits for the reply to `request`. A daemon that hangs does not reply, so the wait also ends,
-    /// with `None`, if the user leaves, or presses Esc while `interrupts` is set.
+    /// with `None`, if the user leaves, or presses Esc while `esc_ends_wait` is set.
     async fn unless_left<T>(
         &mut self,
-        interrupts: bool,
+        esc_ends_wait: bool,
         request: impl Future<Output = T>,
     ) -> Option<T> {
         let mut request = std::pin::pin!(request);
-        let mut deferred = Vec::new();
-        let done = loop {
+        let ends_wait = |input: &Input| esc_ends_wait && key_of(input) == Key::Esc;
+        let mut is_ended = self.deferred_keys.iter().any(|(input, _)| ends_wait(input));
+        loop {
             tokio::select! {
                 biased;
-                done = &mut request => break Some(done),
-                Some((input, at)) = self.key_receiver.recv(), if deferred.len() < KEYS => {
-                    let is_escape = key_of(&input) == Key::Esc;
-                    deferred.push((input, at));
-                    if is_escape && interrupts {
-                        break None;
-                    }
+                done = &mut request => return Some(done),
+                () = std::future::ready(()), if is_ended => return None,
+                Some((input, at)) = self.key_receiver.recv(), if self.deferred_keys.len() < KEYS => {
+                    is_ended = ends_wait(&input);
+                    self.deferred_keys.push_back((input, at));
                 }
-                () = self.leaving.asked(), if self.course.is_left_at_will() => {
+                () = self.leaving.requested(), if self.course.follows_until_left() => {
                     self.course.ended = Some(FollowEnd::Left);
-                    break None;
+                    return None;
                 }
             }
-        };
-        for pressed in deferred {
-            let _ = self.key_sender.try_send(pressed);
         }
-        done
+    }
+}
+
+/// The next key: one that was deferred, or else one that is typed.
+pub(super) async fn next_key(
+    deferred: &mut VecDeque<(Input, Instant)>,
+    typed: &mut mpsc::Receiver<(Input, Instant)>,
+) -> Option<(Input, Instant)> {
+    match deferred.pop_front() {
+        Some(key) => Some(key),
+        None => typed.recv().await,
     }
 }
 

@@ -37,7 +37,7 @@ pub(crate) async fn show(
     let read = tokio::select! {
         biased;
         // The user leaves in the middle of it.
-        () = leaving.asked() => None,
+        () = leaving.requested() => None,
         read = sessions.export(session.as_str(), &mut facts) => Some(read),
     };
     drop(facts);

@@ -62,7 +62,7 @@ impl FollowState {
     }
 
     /// Whether the session is followed until the user leaves.
-    pub(super) fn is_left_at_will(&self) -> bool {
+    pub(super) fn follows_until_left(&self) -> bool {
         self.until == Until::Left
     }
 

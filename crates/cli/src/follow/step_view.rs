@@ -1,5 +1,5 @@
 //! Shows events step by step: the model's words on standard output, everything else as short lines
-//! about them.
+//! on standard error.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -39,7 +39,8 @@ pub(crate) struct StepView {
     /// Items with a text that was replayed in one piece.
     caught_up: BTreeSet<ItemId>,
     narrator: Narrator,
-    shows_prompts: bool,
+    /// Whether the work of other clients is shown: their prompts, and the close of the session.
+    shows_others: bool,
     /// Whether several asks were open at once: answers then name their asks.
     several_asks: bool,
     /// Whether a setting denied a Confirm in place of a user.
@@ -64,7 +65,7 @@ impl StepView {
 
     /// Shows prompts as well, because another client may have sent them.
     pub(crate) fn with_prompts(self) -> Self {
-        Self { shows_prompts: true, ..self }
+        Self { shows_others: true, ..self }
     }
 
     /// Treats the next events, up to `seq`, as a replay after this client fell behind.
@@ -85,10 +86,10 @@ impl StepView {
 
     pub(crate) fn show(&mut self, event: &Event, ui: &mut Ui) -> io::Result<()> {
         let narrations = self.narrator.narrate(event);
-        if !self.shows_prompts
+        if !self.shows_others
             && matches!(event.fact(), Some(Fact::Session(SessionFact::Closed { .. })))
         {
-            // Only this program's own work is shown, which ends with the session.
+            // The end of this program's own turn already reports a close.
             return Ok(());
         }
         match &event.body {
@@ -163,8 +164,8 @@ impl StepView {
                     asked::show(ask, 0, false, ui)?;
                 }
             }
-            // Not for `approve`, which denies a Confirm that a rule may deny: the advice at the end
-            // of the turn does not fit there.
+            // Under `approve`, the advice of `show_turn_end` to use `--asks approve` would be wrong:
+            // that setting denies only a Confirm whose call a deny rule might match.
             Fact::Ask(AskFact::Answered {
                 answer: Answer::Deny { .. },
                 by: AnsweredBy::Setting { asks: AsksMode::Deny },
@@ -183,7 +184,7 @@ impl StepView {
             | Narration::State(remark)
             | Narration::Hold(remark)
             | Narration::TextCut(_, remark) => show_remark(&remark, ui),
-            Narration::Prompt { text, by } if self.shows_prompts => {
+            Narration::Prompt { text, by } if self.shows_others => {
                 let by = by.map(|by| format!("({by}) ")).unwrap_or_default();
                 text.trim_end().lines().enumerate().try_for_each(|(at, line)| {
                     ui.line(Tone::User, &format!("> {}{line}", if at == 0 { &*by } else { "" }))
@@ -241,8 +242,9 @@ impl StepView {
         let Some(call) = self.calls.get_mut(&CallId(item.0)) else { return Ok(()) };
         let whole = (so_far.head.len() + so_far.tail.len()) as u64 + so_far.dropped;
         let received = usize::try_from(call.received).unwrap_or(usize::MAX);
-        let behind_head = call.received.max(so_far.head.len() as u64);
-        let missed = whole.saturating_sub(behind_head);
+        // Up to here, the text was received or is in the head.
+        let covered = call.received.max(so_far.head.len() as u64);
+        let missed = whole.saturating_sub(covered);
         let tail = so_far.tail.len() as u64;
         let mut text = so_far.head.get(received..).unwrap_or_default().to_owned();
         if missed <= tail {

@@ -6,7 +6,7 @@ import { AfterAsk, clientOrigin } from '../../index.mjs'
 import { useSessionEvents } from '../../react/index.mjs'
 import { useLayoutEffect, useState, type RefObject } from 'react'
 
-import type { Inner, Press } from './keys.js'
+import type { SharedInput, Press } from './keys.js'
 import { shownLine } from './shown.js'
 
 const CAUSES: Record<AskCloseCause, string> = {
@@ -20,7 +20,7 @@ const CAUSES: Record<AskCloseCause, string> = {
 }
 
 /** Follows the asks of the component that `inner` describes. `askId` names the current ask. */
-export function useAfterAsk(sessionId: string, askId: string | undefined, inner: RefObject<Inner>) {
+export function useAfterAsk(sessionId: string, askId: string | undefined, inner: RefObject<SharedInput>) {
   const [after] = useState(() => new AfterAsk())
   const [notice, setNotice] = useState<string | null>(null)
   useLayoutEffect(() => {
@@ -54,7 +54,7 @@ export function useAfterAsk(sessionId: string, askId: string | undefined, inner:
  * If the event closes an ask, removes the ask from `inner`. Returns a line on how it was closed, or
  * `null` if it was not shown or this user closed it.
  */
-function takeClosingNotice({ turn, body }: Event, inner: Inner): string | null {
+function takeClosingNotice({ turn, body }: Event, inner: SharedInput): string | null {
   const { forms, answered, interrupted } = inner
   if (body.type !== 'askAnswered' && body.type !== 'askClosed') return null
   const form = forms.get(body.ask)

@@ -5,7 +5,7 @@ import { AskForm } from '../../index.mjs'
 import { useSessions, useSessionSnapshot } from '../../react/index.mjs'
 import { useContext, useLayoutEffect, useReducer, useRef, useState, type RefObject } from 'react'
 
-import { InnerContext, useKeys, type Inner, type Press } from './keys.js'
+import { SharedInputContext, useKeys, type SharedInput, type Press } from './keys.js'
 import { shownLine } from './shown.js'
 
 /** The form of the current ask. */
@@ -21,7 +21,7 @@ export interface Answering {
  */
 export function useAnswering(sessionId: string, ask: Ask, isActive: boolean): Answering {
   const sessions = useSessions()
-  const innerRef = useContext(InnerContext)
+  const innerRef = useContext(SharedInputContext)
   const interrupt = useInterrupt(sessionId, innerRef)
   const [form] = useState(() => new AskForm(ask, performance.now()))
   const [error, setError] = useState<string | null>(null)
@@ -88,7 +88,7 @@ function passKey(form: AskForm, { name, text }: Press): Pressed {
 /**
  * Returns a function that interrupts the current turn and no later one, or a run between two turns.
  */
-export function useInterrupt(sessionId: string, innerRef: RefObject<Inner> | null): () => Promise<unknown> {
+export function useInterrupt(sessionId: string, innerRef: RefObject<SharedInput> | null): () => Promise<unknown> {
   const sessions = useSessions()
   const turn = useSessionSnapshot(sessionId)?.turn ?? null
   return async () => {

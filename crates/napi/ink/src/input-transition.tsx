@@ -10,7 +10,7 @@ import { formatError, useInterrupt } from './answering.js'
 import { DraftText } from './draft-text.js'
 import { draftOf, edit, EMPTY } from './draft.js'
 import { useHandedBack } from './handed-back.js'
-import { InnerContext, UNKNOWN, useKeys, type Inner, type Press } from './keys.js'
+import { SharedInputContext, UNKNOWN, useKeys, type SharedInput, type Press } from './keys.js'
 import { PauseIndicator } from './pause-indicator.js'
 import { QuestionPrompt } from './question-prompt.js'
 import { useLatest } from './latest.js'
@@ -63,7 +63,7 @@ export function InputTransition(props: InputTransitionProps): ReactElement {
   const leaveHint = useArmed(LEAVE_WINDOW_MS)
   const [error, setError] = useState<string | null>(null)
   const [, redraw] = useReducer((count: number) => count + 1, 0)
-  const inner = useRef<Inner>({ press: null, forms: new Map(), answered: new Set(), interrupted: null })
+  const inner = useRef<SharedInput>({ press: null, forms: new Map(), answered: new Set(), interrupted: null })
   const afterAsk = useAfterAsk(sessionId, pauseInfo?.id ?? question?.id, inner)
   const interrupt = useInterrupt(sessionId, inner)
 
@@ -139,7 +139,7 @@ export function InputTransition(props: InputTransitionProps): ReactElement {
   }
   return (
     <Box flexDirection="column">
-      <InnerContext.Provider value={inner}>{content()}</InnerContext.Provider>
+      <SharedInputContext.Provider value={inner}>{content()}</SharedInputContext.Provider>
       {afterAsk.notice !== null && <Text color="yellow">{afterAsk.notice}</Text>}
       {connection !== 'connected' && <Text color="yellow">{DISCONNECTED_TEXT[connection]}</Text>}
       {error !== null && <Text color="red">{error}</Text>}

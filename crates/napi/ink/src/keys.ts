@@ -35,8 +35,8 @@ const KEY_NAMES: readonly (readonly [keyof Key, string])[] = [
   ['pageUp', 'pageup'],
   ['pageDown', 'pagedown'],
   ['tab', 'tab'],
-  // Ink calls the key Delete if the terminal sends the usual code of Backspace.
   ['backspace', 'backspace'],
+  // Ink calls the key Delete if the terminal sends the usual code of Backspace.
   ['delete', 'backspace'],
 ]
 
@@ -61,6 +61,7 @@ function* pressesOfInput(input: string, key: Key, sequence: string): Generator<P
 /** Yields the keys of a text, one at a time. */
 function* pressesOfText(text: string): Generator<Press> {
   for (const { segment } of new Intl.Segmenter().segment(text)) {
+    // CR LF is one segment, but two keys.
     for (const part of /\p{Cc}/u.test(segment) ? segment : [segment]) yield pressOf(part)
   }
 }
@@ -86,8 +87,8 @@ const PASTE = { begin: '[200~', end: '[201~', on: '\u001b[?2004h', off: '\u001b[
  */
 const PASTE_GAP_MS = 5
 
-/** The state of an inner component, as the outer one sees it. */
-export interface Inner {
+/** The state that `InputTransition`, which reads the terminal, shares with the component of the ask that it shows. */
+export interface SharedInput {
   /** Takes the keys while an ask is shown. */
   press: PressHandler | null
   /** Forms of shown asks, by the ask's id, until an event closes the ask. */
@@ -99,11 +100,11 @@ export interface Inner {
 }
 
 /** Context that links an inner component with the outer one. */
-export const InnerContext = createContext<RefObject<Inner> | null>(null)
+export const SharedInputContext = createContext<RefObject<SharedInput> | null>(null)
 
 /** Takes keys while active: from the outer component if there is one, else from the terminal. */
 export function useKeys(take: PressHandler, isActive = true): void {
-  const innerRef = useContext(InnerContext)
+  const innerRef = useContext(SharedInputContext)
   const latest = useRef(take)
   const pasted = useRef<string | null>(null)
   /** Timer that runs from the end sequence of a paste until the paste is over. */
@@ -154,15 +155,16 @@ export function useKeys(take: PressHandler, isActive = true): void {
   useInput(
     (input, key) => {
       const isPasting = pasted.current !== null && !pasteTimer.current
-      const afterString = isPasting ? null : controlStrings.current.take(sequence.current, performance.now())
+      // The keys after a reply of the terminal; `null` if the input belongs to none.
+      const afterReply = isPasting ? null : controlStrings.current.take(sequence.current, performance.now())
       if (pasted.current !== null && pasteTimer.current) {
-        if (afterString !== null) pasted.current += afterString
+        if (afterReply !== null) pasted.current += afterReply
         else if (input !== PASTE.begin && input !== PASTE.end && !key.ctrl) pasted.current += input
         restartPasteTimer()
         return
       }
-      if (afterString !== null) {
-        for (const press of [UNKNOWN, ...pressesOfText(afterString)]) latest.current(press)
+      if (afterReply !== null) {
+        for (const press of [UNKNOWN, ...pressesOfText(afterReply)]) latest.current(press)
         return
       }
       // The end sequence of a paste may get lost. Ctrl+C ends the paste then.

@@ -1,5 +1,5 @@
-//! The first message of an iteration: the goal, the tasks and the newest notes, and no more from
-//! the iterations before.
+//! The first message of an iteration: the goal, the tasks and the newest notes, but no conversation
+//! of earlier iterations.
 
 use std::fmt::Write;
 
@@ -60,7 +60,10 @@ fn list(tasks: &[Task]) -> String {
     if earlier > 0 {
         let _ = writeln!(text, "({earlier} earlier tasks are done or dropped)");
     }
-    for task in closed().skip(earlier).chain(open().take(MAX_OPEN_TASKS)) {
+    // The task in progress is listed even if it is far down the list.
+    let (doing, todo): (Vec<_>, Vec<_>) = open().partition(|task| task.state == TaskState::Doing);
+    let listed = doing.into_iter().chain(todo).take(MAX_OPEN_TASKS);
+    for task in closed().skip(earlier).chain(listed) {
         let mark = match task.state {
             TaskState::Todo => " ",
             TaskState::Doing => ">",

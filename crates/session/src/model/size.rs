@@ -81,7 +81,8 @@ impl Message {
 }
 
 impl ModelEvent {
-    /// The size of all texts in bytes.
+    /// The size of all texts in bytes; for `Writing`, the size of the piece, which the later `Call`
+    /// contains again.
     #[must_use]
     pub fn bytes(&self) -> usize {
         match self {

@@ -46,17 +46,14 @@ impl Runner {
         let mut running = futures_util::stream::iter(running).buffer_unordered(parallel);
         let mut end = End::default();
         let mut panicked = None;
-        let mut returned_tools = Vec::new();
         // Nothing may be awaited in this loop: the other calls would not be polled meanwhile, and
         // one that has been given room in the lane would keep it.
         while let Some(call) = running.next().await {
             panicked = call.panicked.or(panicked);
             end.tools.extend(call.stopped);
             end.processes.add(call.processes);
-            returned_tools.extend(call.tool);
+            call.tool.into_iter().for_each(|tool| toolbox.put_back(tool));
         }
-        drop(running);
-        returned_tools.into_iter().for_each(|tool| toolbox.put_back(tool));
         if self.cancel.is_cancelled() {
             end.outcome = Outcome::Interrupted;
             return Some(end);

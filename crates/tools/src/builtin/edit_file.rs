@@ -302,7 +302,7 @@ fn apply_edits(
     {
         Cow::Borrowed(_) => None,
         Cow::Owned(content) if content.len() as u64 > MAX_HASHED => {
-            return Err(refused(EditLimit::Text.to_string()));
+            return Err(refused(EditLimit::ResultSize.to_string()));
         }
         Cow::Owned(content)
             if is_also_utf8(&old, change.before()) && str::from_utf8(&content).is_err() =>

@@ -107,7 +107,7 @@ impl Tool for Glob {
                     Ok(modified) => newest.add((Reverse(modified), path)),
                     // Deleted after it was listed, as short-lived temporary files are.
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                    Err(_) => walk.could_not_read(),
+                    Err(_) => walk.count_unreadable(),
                 }
             }
         });
@@ -128,7 +128,7 @@ impl Tool for Glob {
                 count - files.len()
             ));
         }
-        notes.extend(walk.left_out());
+        notes.extend(walk.left_out_notes());
         let mut output = String::new();
         // Writing to a string does not fail.
         for (_, path) in files {

@@ -170,11 +170,11 @@ impl Tool for Grep {
                 match walk.open(&path).map(|file| search.search(&file)) {
                     // Deleted after it was listed, as short-lived temporary files are.
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                    Ok(Searched { end: End::Unreadable, .. }) | Err(_) => walk.could_not_read(),
+                    Ok(Searched { end: End::Unreadable, .. }) | Err(_) => walk.count_unreadable(),
                     Ok(searched) => skipped.record(searched, |hits| found.keep(shown, hits)),
                 }
             });
-            notes.extend(walk.left_out());
+            notes.extend(walk.left_out_notes());
         } else {
             let file = open_file(&place).map_err(failed)?.ok_or_else(|| {
                 let near = near::hint(place.path(), NAME, context.workspace());

@@ -106,7 +106,7 @@ impl Tool for ListDir {
         } else if output.is_empty() {
             notes.push("the folder is empty".to_owned());
         }
-        notes.extend(walk.left_out());
+        notes.extend(walk.left_out_notes());
         if !notes.is_empty() {
             // Writing to a string does not fail.
             let _ = writeln!(output, "[{}]", notes.join("; "));

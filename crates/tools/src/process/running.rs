@@ -34,7 +34,7 @@ struct ProcessState {
     exit: Option<Exit>,
     /// Set when all processes that the program started have ended.
     ended: Option<EndedProcesses>,
-    /// Whether the supervisor is gone too.
+    /// Whether the supervisor is gone too, or is no longer waited for.
     gone: bool,
 }
 

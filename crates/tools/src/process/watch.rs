@@ -49,8 +49,8 @@ pub(super) fn spawn_watcher(grace: Duration, running: Arc<Running>) -> io::Resul
                 Report::Ended(all) => {
                     ended = true;
                     reports.clear_deadline();
-                    // The supervisor continues to try to end the remaining processes; the call does
-                    // not wait for it.
+                    // The supervisor continues to try to end the remaining processes, but the call
+                    // does not wait: for it, the supervisor counts as gone.
                     let left = !all.not_ended.is_empty();
                     running.set_ended(all);
                     let _ = ended_sender.shutdown(std::net::Shutdown::Both);
@@ -65,6 +65,7 @@ pub(super) fn spawn_watcher(grace: Duration, running: Arc<Running>) -> io::Resul
             let mut all = std::mem::take(&mut reports.ended);
             if let Some(supervisor) = &supervisor {
                 let abandoned = start::end_abandoned(supervisor.id());
+                // Both lists may name the same process.
                 all.not_ended.retain(|pid| !abandoned.not_ended.contains(pid));
                 all.add(abandoned);
             }

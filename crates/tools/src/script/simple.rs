@@ -94,7 +94,8 @@ impl Reader<'_> {
 
     /// Records the effect of an argument of `export` or `readonly` that is known only at run time.
     /// `start` is the position of the argument. If it begins with `NAME=`, that variable gets an
-    /// unknown value. The value is one word only if the builtin is written unquoted.
+    /// unknown value. `program` is the source text of the first word: bash keeps the value one
+    /// word only if the name of the builtin is unquoted there.
     fn record_export(&mut self, program: &str, words: &[Word], start: usize) {
         let is_export = |word: &Word| matches!(word.literal(), Some("export" | "readonly"));
         let exports = match words.first().and_then(Word::literal) {

@@ -18,7 +18,7 @@ const LOCK: &str = "lock";
 #[derive(Debug)]
 pub(super) struct Profile {
     folder: TempDir,
-    /// Locked until this process ends, so that no other process removes the folder.
+    /// Locked while this exists, so that no other process removes the folder.
     _lock: File,
 }
 
@@ -47,6 +47,7 @@ impl Profile {
 
 impl Drop for Profile {
     fn drop(&mut self) {
+        // `TempDir` would ignore the error.
         if let Err(error) = fs::remove_dir_all(self.folder.path()) {
             tracing::warn!(folder = %self.folder.path().display(), %error, "a browser's folder can't be removed");
         }

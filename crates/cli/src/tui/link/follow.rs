@@ -51,9 +51,8 @@ pub(super) async fn follow(
                 continue;
             }
             Err(error) => {
-                return shared
-                    .send(Message::NotOpened { attachment, why: error_line(error) })
-                    .await;
+                let why = error_line(error);
+                return shared.send(Message::NotOpened { attachment, why }).await;
             }
         };
         shared.mark_running();
@@ -62,12 +61,8 @@ pub(super) async fn follow(
         shared.send(Message::Attached { attachment, id, snapshot }).await;
         // The tasks of this set end with the stream.
         let mut stream_tasks = JoinSet::new();
-        stream_tasks.spawn(branch::watch(
-            shared.clone(),
-            attachment,
-            folder,
-            Arc::clone(&branch_refresh),
-        ));
+        let refresh = Arc::clone(&branch_refresh);
+        stream_tasks.spawn(branch::watch(shared.clone(), attachment, folder, refresh));
         let mut batch = Vec::with_capacity(BATCH);
         let mut live = false;
         let mut has_events = false;

@@ -90,16 +90,14 @@ pub(super) fn carry_out(state: &mut State, text: &str) -> Vec<Command> {
             report_unchanged(state, "the session is not held")
         }
         "release" | "play" => vec![Command::Release],
-        "interrupt" if !session.can_be_interrupted() => {
-            report_unchanged(state, "nothing is running")
+        "interrupt" if session.can_be_interrupted() => {
+            vec![Command::Interrupt { turn: session.snapshot.turn }]
         }
-        "interrupt" => vec![Command::Interrupt { turn: session.snapshot.turn }],
+        "interrupt" => report_unchanged(state, "nothing is running"),
         "model" if rest.is_empty() => {
-            let model = prose_line(&session.snapshot.settings.model).into_owned();
-            state.show_notice(
-                Tone::Plain,
-                format!("model: {model}; use /model PROVIDER/NAME to change it"),
-            );
+            let model = prose_line(&session.snapshot.settings.model);
+            let text = format!("model: {model}; use /model PROVIDER/NAME to change it");
+            state.show_notice(Tone::Plain, text);
             vec![]
         }
         "model" if rest == session.snapshot.settings.model => {
@@ -108,10 +106,8 @@ pub(super) fn carry_out(state: &mut State, text: &str) -> Vec<Command> {
         "model" => vec![Command::Model { name: rest.to_owned() }],
         "asks" if rest.is_empty() => {
             let asks = asks_mode(session.snapshot.settings.asks);
-            state.show_notice(
-                Tone::Plain,
-                format!("{asks}; use /asks wait, deny or approve to change it"),
-            );
+            let text = format!("{asks}; use /asks wait, deny or approve to change it");
+            state.show_notice(Tone::Plain, text);
             vec![]
         }
         "asks" => match AsksArg::from_str(rest, false).map(AsksMode::from) {
@@ -135,11 +131,11 @@ pub(super) fn carry_out(state: &mut State, text: &str) -> Vec<Command> {
         }
         "rename" => vec![Command::Rename { name: rest.to_owned() }],
         "export" => {
-            let to_file_name =
-                |character: char| if character.is_alphanumeric() { character } else { '-' };
-            let name: String = session.snapshot.settings.name.chars().map(to_file_name).collect();
-            let path = if rest.is_empty() { format!("{name}.md") } else { rest.to_owned() };
-            vec![Command::Export { path: PathBuf::from(path) }]
+            let file = match rest {
+                "" => export_file(&session.snapshot.settings.name),
+                file => PathBuf::from(file),
+            };
+            vec![Command::Export { path: file }]
         }
         "close" => {
             let mut commands = vec![Command::Close { id: session.id.clone() }];
@@ -154,6 +150,11 @@ pub(super) fn carry_out(state: &mut State, text: &str) -> Vec<Command> {
             vec![]
         }
     }
+}
+
+/// The default file for the text of the session with this name.
+fn export_file(session: &str) -> PathBuf {
+    format!("{}.md", session.replace(|character: char| !character.is_alphanumeric(), "-")).into()
 }
 
 /// Reports that a command changes nothing.

@@ -22,7 +22,7 @@ fn asked(world: &World, questions: &[&str]) -> Terminal {
 
 /// Replaces the text of the input line with `words`.
 fn type_words(terminal: &mut Terminal, words: &str) {
-    terminal.press(&"\x7f".repeat(30));
+    terminal.press("\x7f".repeat(30));
     terminal.press(words);
     // The screen's text has no trailing blanks.
     let line = format!("\n> {words}");

@@ -183,7 +183,7 @@ fn m_a10_early_keys_and_other_input_never_approve() {
             "\x1b[<0;1;1M",
             "\x1b[I",
         ] {
-            terminal.press(&format!("{input}y"));
+            terminal.press(format!("{input}y"));
             assert!(
                 !terminal.shows("→ approved", Duration::from_millis(400)),
                 "{input:?}: {}",

@@ -1,6 +1,8 @@
 //! Files in the place of the socket, and the length of the socket's path.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixListener;
 use std::process::{Command, Stdio};
@@ -100,6 +102,18 @@ fn m_e2_a_socket_path_that_is_too_long_is_an_error() {
     }
     house.run(&["--state-dir", &dir(107), "daemon", "start"]).code(0);
     house.run(&["--state-dir", &dir(107), "daemon", "stop"]).code(0);
+}
+
+#[test]
+fn a_state_folder_with_a_name_that_is_not_utf8_works() {
+    let house = DaemonWorld::new();
+    let mut folder = house.0.path("s").into_os_string();
+    folder.push(OsStr::from_bytes(b"\xff"));
+    for args in [&["daemon", "start"][..], &["list"], &["daemon", "stop"]] {
+        let mut command = house.0.command(args);
+        let output = command.arg("--state-dir").arg(&folder).output().unwrap();
+        assert!(output.status.success(), "{args:?}: {output:#?}");
+    }
 }
 
 #[test]

@@ -143,7 +143,7 @@ fn t_y6_the_screen_survives_a_paste_of_ten_mebibytes() {
     tty.wait_for("done: 1 step");
     let size = rounds(1, 10) * 1024 * 1024;
     tty.press("\x1b[200~");
-    tty.press(&"pasted\n".repeat(size / 7));
+    tty.press("pasted\n".repeat(size / 7));
     tty.press("\x1b[201~");
     tty.wait_for("[paste 1: ");
     tty.press("\x03");

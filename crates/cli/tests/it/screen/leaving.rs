@@ -175,7 +175,7 @@ fn t_y3_ctrl_z_stops_the_screen_and_fg_restores_it() {
         let world = World::new();
         world.opens("one", &[], "say Hello.");
         let mut tty = Tty::shell(&world);
-        tty.press(&format!("{line}\r"));
+        tty.press(format!("{line}\r"));
         tty.wait_for("done: 1 step");
         for _ in 0..rounds(10, 100) {
             tty.press("\x1a");

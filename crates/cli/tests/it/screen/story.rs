@@ -302,7 +302,7 @@ fn m_b4_a_session_that_was_closed_is_followed_again_when_it_is_live_again() {
             _ => {
                 other.press("\r");
                 other.wait_until("open again", |text| !text.contains("Enter opens it again"));
-                other.press(&format!("{prompt}\r"));
+                other.press(format!("{prompt}\r"));
             }
         }
         for screen in [&tty, &other] {
@@ -354,7 +354,7 @@ fn m_b2_prompts_are_taken_in_the_order_in_which_they_are_typed() {
     for burst in 0..8 {
         let words: Vec<_> =
             ["a", "b", "c"].iter().map(|word| format!("say {word}{burst}")).collect();
-        tty.press(&words.iter().map(|word| format!("{word}\r")).collect::<String>());
+        tty.press(words.iter().map(|word| format!("{word}\r")).collect::<String>());
         tty.wait_until("the last answer", |text| {
             text.lines().any(|line| line == format!("c{burst}"))
         });
@@ -475,7 +475,7 @@ fn m_b2_keys_are_all_read_whenever_the_machine_stalls() {
         // One read must take all of it: the terminal does not wake the reader again for the rest of
         // the buffered keys.
         let end = format!("<{round}>");
-        tty.press(&format!("{}{end}", "word ".repeat(100)));
+        tty.press(format!("{}{end}", "word ".repeat(100)));
         std::thread::sleep(Duration::from_micros(moments.u64(0..4_000)));
         kill_process(program, Signal::STOP).unwrap();
         std::thread::sleep(Duration::from_millis(3));

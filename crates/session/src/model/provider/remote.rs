@@ -140,7 +140,7 @@ impl Endpoint {
     }
 
     /// Whether the endpoint is the provider's own, and not a compatible server.
-    pub(super) fn is_public(&self) -> bool {
+    pub(super) fn is_providers_own(&self) -> bool {
         let host =
             |url: &str| Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned));
         host(&self.base_url) == host(self.provider.public_url())

@@ -34,9 +34,9 @@ pub(super) struct Found<'a> {
 /// The limits of an edit. They bound the memory that is used before the user has approved the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub(super) enum EditLimit {
-    /// A file of this size could not be edited again.
+    /// A result of that size could not be edited again.
     #[error("the result would be larger than {} MiB", MAX_HASHED / 1024 / 1024)]
-    Text,
+    ResultSize,
     #[error("old_string occurs more than {MAX_REPLACED} times: split the edit, or use a command")]
     Occurrences,
 }
@@ -81,6 +81,7 @@ impl<'a> Replacement<'a> {
             .unwrap_or("\n");
         let sought_start = self.old.find(sought).unwrap_or_default();
         let found = |at: usize| {
+            // A line end begins at its carriage return, if it has one.
             let at = if sought == "\n" { match_start(text, at + 1, sought)? } else { at };
             let start = match_start(text, at, &self.old[..sought_start])?;
             let part = match_end(text, start, prefix)?;
@@ -111,6 +112,7 @@ impl<'a> Replacement<'a> {
             from += next + 1;
             let Some(occurrence) = occurrence else { continue };
             if self.all {
+                // The string around this hit may begin inside the last occurrence.
                 if occurrences.last().is_some_and(|last| occurrence.whole.start < last.whole.end) {
                     continue;
                 }
@@ -118,7 +120,7 @@ impl<'a> Replacement<'a> {
             }
             let replaced_len = new_len + occurrence.replacement.len() - occurrence.part.len();
             if replaced_len as u64 > MAX_HASHED {
-                return Err(EditLimit::Text);
+                return Err(EditLimit::ResultSize);
             }
             if self.all {
                 new_len = replaced_len;

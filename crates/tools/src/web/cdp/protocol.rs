@@ -45,7 +45,7 @@ macro_rules! events {
     )*};
 }
 
-/// Types that several messages contain.
+/// The answers of commands, and the objects inside commands, answers and events.
 macro_rules! parts {
     ($($name:ident { $($field:ident: $type:ty),* $(,)? })*) => {$(
         #[derive(Debug, Clone, Serialize, Deserialize)]

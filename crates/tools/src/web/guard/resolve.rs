@@ -6,8 +6,8 @@ use std::{fs, io};
 
 use super::host::is_below;
 
-/// Domains in which only the operator of this machine or its network assigns names: RFC 6761, RFC
-/// 6762 (with its appendix G) and RFC 8375.
+/// Domains in which only the operator of this machine or its network assigns names: those of RFC
+/// 6761, RFC 6762 (with its appendix G) and RFC 8375, and `localdomain`, a common default.
 const NEAR_DOMAINS: [&str; 10] = [
     "corp",
     "home",

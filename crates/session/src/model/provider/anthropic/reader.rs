@@ -189,11 +189,11 @@ impl Events {
         }
         let open = match block.r#type.as_str() {
             "text" => {
-                pieces.text(&block.text.filled().unwrap_or_default());
+                pieces.add_text(&block.text.filled().unwrap_or_default());
                 OpenBlock::Text
             }
             "thinking" => {
-                pieces.thought(&block.thinking.filled().unwrap_or_default());
+                pieces.add_thought(&block.thinking.filled().unwrap_or_default());
                 OpenBlock::Thought { signature: block.signature.filled().unwrap_or_default() }
             }
             "redacted_thinking" => {
@@ -234,13 +234,13 @@ impl Events {
             |Text(piece): Text| piece.ok_or_else(|| malformed(format!("`{kind}` has no text")));
         match (kind.as_str(), self.open_blocks.get_mut(&index)) {
             ("text_delta", open) => {
-                pieces.text(&piece(text)?);
+                pieces.add_text(&piece(text)?);
                 if open.is_none() {
                     self.insert(index, OpenBlock::Text)?;
                 }
             }
             ("thinking_delta", open) => {
-                pieces.thought(&piece(thinking)?);
+                pieces.add_thought(&piece(thinking)?);
                 if open.is_none() {
                     self.insert(index, OpenBlock::Thought { signature: String::new() })?;
                 }

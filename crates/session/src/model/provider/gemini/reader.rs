@@ -181,14 +181,14 @@ impl Chunks {
             (Some(text), _) if text.is_empty() && signature.is_none() => {}
             (Some(text), _) if is_thought => {
                 let signature = self.end_part(LastPart::ThoughtOrCall, signature, pieces);
-                pieces.thought(&text);
+                pieces.add_thought(&text);
                 report_signature(signature, pieces);
             }
             (Some(text), _) => {
                 if signature.is_some() || self.last_part != LastPart::Text {
                     self.signature = self.end_part(LastPart::Text, signature, pieces);
                 }
-                pieces.text(&text);
+                pieces.add_text(&text);
             }
             (None, Some(FunctionCall { id, name, args })) => {
                 let signature = self.end_part(LastPart::ThoughtOrCall, signature, pieces);

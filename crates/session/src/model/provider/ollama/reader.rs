@@ -74,7 +74,7 @@ impl Records {
         if let Some(thought) = message.thinking.filled() {
             // A model that sends its thoughts separately has none in its text.
             self.think_tags.end(pieces);
-            pieces.thought(&thought);
+            pieces.add_thought(&thought);
         }
         if let Some(content) = message.content.filled() {
             self.think_tags.add(&content, pieces);

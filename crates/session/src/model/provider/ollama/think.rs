@@ -31,12 +31,12 @@ impl ThinkTagParser {
     /// Adds content, and reports the thoughts and the text in it.
     pub(super) fn add(&mut self, content: &str, pieces: &mut Pieces) {
         match self {
-            Self::Text => pieces.text(content),
+            Self::Text => pieces.add_text(content),
             Self::After => {
                 let text = content.trim_start();
                 if !text.is_empty() {
                     *self = Self::Text;
-                    pieces.text(text);
+                    pieces.add_text(text);
                 }
             }
             Self::Opening(pending) => {
@@ -69,7 +69,7 @@ impl ThinkTagParser {
     /// Reports everything that is pending. All later content is text.
     pub(super) fn end(&mut self, pieces: &mut Pieces) {
         match std::mem::replace(self, Self::Text) {
-            Self::Opening(pending) => pieces.text(&pending),
+            Self::Opening(pending) => pieces.add_text(&pending),
             Self::Inside { pending, has_reported } => {
                 report(pending.trim_end(), has_reported, pieces);
             }
@@ -82,7 +82,7 @@ impl ThinkTagParser {
 /// anything was left to report.
 fn report(thought: &str, has_reported: bool, pieces: &mut Pieces) -> bool {
     let thought = if has_reported { thought } else { thought.trim_start() };
-    pieces.thought(thought);
+    pieces.add_thought(thought);
     !thought.is_empty()
 }
 

@@ -264,10 +264,10 @@ impl Chunks {
         {
             self.open_thought_field = Some(field);
             self.has_thought = true;
-            pieces.thought(&thought);
+            pieces.add_thought(&thought);
         } else {
             // MiniMax sends thoughts in this form alone.
-            details.iter().for_each(|detail| pieces.thought(thought_details::text(detail)));
+            details.iter().for_each(|detail| pieces.add_thought(thought_details::text(detail)));
         }
         details.into_iter().try_for_each(|detail| self.details.add(detail))?;
         let has_content = match &message.content {
@@ -280,8 +280,8 @@ impl Chunks {
         }
         match message.content {
             Some(Content::Parts(parts)) => parts.into_iter().for_each(|part| part.report(pieces)),
-            Some(Content::Words(text)) if !text.is_empty() => pieces.text(&text),
-            _ => pieces.text(&message.refusal.filled().unwrap_or_default()),
+            Some(Content::Words(text)) if !text.is_empty() => pieces.add_text(&text),
+            _ => pieces.add_text(&message.refusal.filled().unwrap_or_default()),
         }
         for (n, call) in message.tool_calls.unwrap_or_default().into_iter().enumerate() {
             let call = if is_whole { call.with_index(n as u64) } else { call };
@@ -312,9 +312,9 @@ impl Part {
     fn report(self, pieces: &mut Pieces) {
         let Self { text, refusal, thinking } = self;
         if let Some(Thinking(thought)) = thinking {
-            pieces.thought(&thought);
+            pieces.add_thought(&thought);
         }
-        pieces.text(&text.filled().or(refusal.filled()).unwrap_or_default());
+        pieces.add_text(&text.filled().or(refusal.filled()).unwrap_or_default());
     }
 }
 

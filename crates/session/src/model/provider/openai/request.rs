@@ -58,8 +58,10 @@ enum Entry<'a> {
         thoughts: BTreeMap<&'a str, String>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         tool_calls: Vec<Call<'a>>,
+        /// Gemini's signature of the answer.
         #[serde(skip_serializing_if = "Option::is_none")]
         extra_content: Option<&'a RawValue>,
+        /// OpenRouter's form of the thoughts.
         #[serde(skip_serializing_if = "Option::is_none")]
         reasoning_details: Option<&'a RawValue>,
     },
@@ -105,7 +107,7 @@ impl<'a> Body<'a> {
             (!request.system.is_empty()).then_some(Entry::System { content: &request.system });
         let settings = &endpoint.settings;
         let max_output = settings.max_output;
-        let field = settings.max_tokens_field.unwrap_or(if endpoint.is_public() {
+        let field = settings.max_tokens_field.unwrap_or(if endpoint.is_providers_own() {
             MaxTokensField::MaxCompletionTokens
         } else {
             MaxTokensField::MaxTokens
@@ -177,6 +179,7 @@ fn assistant<'a>(
     let text = answer.text();
     let tool_calls: Vec<_> = calls.collect();
     let content = (!text.trim().is_empty()).then_some(text);
+    // If several blocks have a signature, the last one counts.
     let signatures = || answer.blocks.iter().rev().map(|block| &block.signature);
     let extra_content = signatures().find_map(extra);
     let sends_thoughts = match origin {

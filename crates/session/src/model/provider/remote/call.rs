@@ -81,7 +81,7 @@ impl OpenCall {
         is_no_input(&self.arguments)
     }
 
-    /// Whether any arguments have arrived.
+    /// Whether any arguments have arrived, even a placeholder such as `{}`.
     pub(crate) fn has_arguments(&self) -> bool {
         !self.arguments.trim().is_empty()
     }
@@ -95,7 +95,7 @@ impl OpenCall {
     /// Returns `false` if the call names no tool and is lost.
     pub(crate) fn end(self, announced: String, pieces: &mut Pieces) -> bool {
         let arguments = if self.has_no_input() { announced } else { self.arguments };
-        pieces.call(self.id, self.name, arguments, self.signature)
+        pieces.add_call(self.id, self.name, arguments, self.signature)
     }
 }
 

@@ -84,7 +84,7 @@ pub(crate) struct Pieces {
 
 impl Pieces {
     /// Adds text, unless it is empty.
-    pub(crate) fn text(&mut self, more: &str) {
+    pub(crate) fn add_text(&mut self, more: &str) {
         let more = self.text_halves.join(more);
         match self.ready.back_mut() {
             _ if more.is_empty() => return,
@@ -95,7 +95,7 @@ impl Pieces {
     }
 
     /// Adds a thought, unless it is empty.
-    pub(crate) fn thought(&mut self, more: &str) {
+    pub(crate) fn add_thought(&mut self, more: &str) {
         let more = self.thought_halves.join(more);
         match self.ready.back_mut() {
             _ if more.is_empty() => return,
@@ -108,7 +108,7 @@ impl Pieces {
     /// Ends the thought. Half a character at its end stays alone.
     fn end_thought(&mut self) {
         if let Some(lone) = self.thought_halves.end() {
-            self.thought(lone.encode_utf8(&mut [0; 4]));
+            self.add_thought(lone.encode_utf8(&mut [0; 4]));
         }
     }
 
@@ -116,13 +116,13 @@ impl Pieces {
     pub(super) fn end(&mut self) {
         self.end_thought();
         if let Some(lone) = self.text_halves.end() {
-            self.text(lone.encode_utf8(&mut [0; 4]));
+            self.add_text(lone.encode_utf8(&mut [0; 4]));
         }
     }
 
     /// Adds a whole call. Returns `false` if it names no tool: it is left out, because no tool can
     /// answer it.
-    pub(crate) fn call(
+    pub(crate) fn add_call(
         &mut self,
         id: Option<String>,
         name: String,
@@ -222,7 +222,7 @@ impl WholeCalls {
         let has_content = id.as_deref().is_some_and(|id| !id.is_empty())
             || signature.is_some()
             || !is_no_input(&arguments);
-        if pieces.call(id, name.unwrap_or_default(), arguments, signature) {
+        if pieces.add_call(id, name.unwrap_or_default(), arguments, signature) {
             self.has_named_call = true;
         } else if has_content {
             self.has_nameless_call = true;
@@ -333,20 +333,20 @@ pub(crate) mod tests {
     #[test]
     fn m_e6_pieces_are_joined_until_another_kind_comes_or_they_are_large() {
         let mut pieces = Pieces::default();
-        pieces.text("");
+        pieces.add_text("");
         assert!(pieces.is_empty() && !pieces.is_due());
         for _ in 0..3 {
-            pieces.text("a");
+            pieces.add_text("a");
         }
         assert!(!pieces.is_due());
-        pieces.thought("b");
+        pieces.add_thought("b");
         assert!(pieces.is_due());
         assert_eq!(pieces.pop(), Some(text("aaa")));
         assert!(!pieces.is_due());
-        pieces.thought(&"b".repeat(MAX_TEXT_DELTA));
+        pieces.add_thought(&"b".repeat(MAX_TEXT_DELTA));
         assert!(pieces.is_due());
-        assert!(!pieces.call(None, String::new(), "{}".into(), None));
-        assert!(pieces.call(None, "now".into(), " null ".into(), None));
+        assert!(!pieces.add_call(None, String::new(), "{}".into(), None));
+        assert!(pieces.add_call(None, "now".into(), " null ".into(), None));
         assert_eq!(
             [pieces.pop(), pieces.pop()].map(|event| event.unwrap().bytes()),
             [MAX_TEXT_DELTA + 1, 5]
