@@ -557,7 +557,8 @@ export type SessionNews =
       data: SessionId
     }
 /**
- * The status of a session. It is computed from the state, never stored.
+ * The status of a session. It is computed from the state, never stored. If several conditions hold,
+ * the first of interrupted, paused, running and idle counts.
  *
  * The numbers and the names are stable, because clients in other languages rely on them.
  */
