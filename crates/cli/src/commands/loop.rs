@@ -227,7 +227,7 @@ fn parse_tasks(text: &str) -> Vec<String> {
 fn is_heading(line: &str) -> bool {
     line.strip_prefix('#')
         .map(|line| line.trim_start_matches('#'))
-        .is_some_and(|title| title.is_empty() || title.starts_with(' '))
+        .is_some_and(|title| title.is_empty() || title.starts_with(char::is_whitespace))
 }
 
 /// Whether the line is a rule of Markdown, such as `---`.

@@ -1,4 +1,4 @@
-//! The keys of a followed session: they answer asks, and Esc esc_ends_wait.
+//! The keys of a followed session: they answer asks, and Esc interrupts.
 
 use std::collections::VecDeque;
 use std::io::{self, IsTerminal};

@@ -140,8 +140,8 @@ fn non_stream_type(response: &Response) -> Option<String> {
     (!may_stream && !kind.trim().is_empty()).then_some(kind)
 }
 
-/// Reads the beginning of a refusal's body, as far as it arrives within [`REFUSAL_TIMEOUT`].
-/// Removes `key` from it.
+/// Reads the beginning of a refusal's body, without `key`. The rest, and all that arrives after
+/// [`REFUSAL_TIMEOUT`], is dropped.
 async fn read_refusal(mut response: Response, key: &str) -> String {
     if let Some(encoding) = encoding(&response) {
         return format!("its body is encoded as `{encoding}`, which was not requested");
