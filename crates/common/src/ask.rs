@@ -94,6 +94,7 @@ pub struct QuestionReply {
     /// Id of the question.
     pub id: String,
     /// Label of an option or free text, not blank; `null` if the user skips the question.
+    // `deserialize_with` makes the field required. By default, serde reads a missing one as `None`.
     #[serde(deserialize_with = "Option::deserialize")]
     #[schemars(schema_with = "text_or_null")]
     pub answer: Option<String>,

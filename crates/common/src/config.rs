@@ -14,7 +14,7 @@ use crate::limits::{LimitError, Limits};
 use crate::model::ModelSettings;
 use crate::policy::{PolicyMode, PolicyRules};
 use crate::run::HoldAt;
-use crate::unknown;
+use crate::unknown::{self, FieldPath, Step};
 use crate::web::WebSettings;
 
 /// The configuration of Holdpoint. Every key is optional.
@@ -170,7 +170,10 @@ impl Config {
         let document = toml::Deserializer::parse(text).map_err(invalid)?;
         let (config, unknown): (Self, _) = unknown::deserialize(document).map_err(invalid)?;
         match unknown {
-            Some(key) => Err(ConfigError::UnknownKey { nearest: nearest_key(&key), key }),
+            Some(path) => Err(ConfigError::UnknownKey {
+                key: path.to_string(),
+                nearest: nearest_key(path).map(|near| near.to_string()),
+            }),
             None => config.check().map(|()| config),
         }
     }
@@ -179,16 +182,15 @@ impl Config {
     fn check(&self) -> Result<(), ConfigError> {
         self.limits.check()?;
         self.web.check().map_err(|message| ConfigError::Invalid { message })?;
-        let check_provider = |table: &str, name: &str, key: &str| match PROVIDERS.contains(&name) {
-            true => Ok(()),
-            false => {
-                let nearest = nearest(PROVIDERS, name).map(|near| key.replacen(name, near, 1));
-                let key = format!("{table}.{key}");
-                Err(ConfigError::UnknownKey {
-                    key,
-                    nearest: nearest.map(|near| format!("{table}.{near}")),
-                })
+        let check_provider = |table: &str, provider: &str, key: &str| {
+            if PROVIDERS.contains(&provider) {
+                return Ok(());
             }
+            let nearest = nearest(PROVIDERS, provider).map(|near| key.replacen(provider, near, 1));
+            Err(ConfigError::UnknownKey {
+                key: format!("{table}.{key}"),
+                nearest: nearest.map(|near| format!("{table}.{near}")),
+            })
         };
         for name in self.providers.keys() {
             check_provider("providers", name, name)?;
@@ -231,22 +233,24 @@ impl Config {
 
 const PROVIDERS: [&str; 4] = ["openai", "anthropic", "gemini", "ollama"];
 
-/// Finds the known key most similar to `key` in the same table.
-fn nearest_key(key: &str) -> Option<String> {
+/// Finds the known key most similar to the one at `path` in the same table.
+fn nearest_key(mut path: FieldPath) -> Option<FieldPath> {
     let schema = Config::schema();
     let mut table = &schema;
-    let (tables, last) = key
-        .rsplit_once('.')
-        .map_or((vec![], key), |(tables, last)| (tables.split('.').collect(), last));
-    for name in &tables {
-        let property = table["properties"].get(*name).unwrap_or(&table["additionalProperties"]);
+    let Some(Step::Field(last)) = path.0.pop() else { return None };
+    for step in &path.0 {
+        let Step::Field(name) = step else { return None };
+        let property = table["properties"].get(name).unwrap_or(&table["additionalProperties"]);
+        // An optional table is its type or null.
+        let of_type = property.get("anyOf").map_or(property, |types| &types[0]);
         let target =
-            property["$ref"].as_str().and_then(|path| schema.pointer(path.trim_start_matches('#')));
-        table = target.unwrap_or(property);
+            of_type["$ref"].as_str().and_then(|path| schema.pointer(path.trim_start_matches('#')));
+        table = target.unwrap_or(of_type);
     }
     let known = table["properties"].as_object()?;
-    let near = nearest(known.keys().map(String::as_str), last)?;
-    Some(tables.into_iter().chain([near]).collect::<Vec<_>>().join("."))
+    let near = nearest(known.keys().map(String::as_str), &last)?;
+    path.0.push(Step::Field(near.to_owned()));
+    Some(path)
 }
 
 /// Returns the name most similar to `name`, or `None` if no name is similar enough.
@@ -328,6 +332,19 @@ mod tests {
             ("providers.openai.api_kee".into(), "providers.openai.api_key".into())
         );
         assert_eq!(near("zzzz = 1"), ("zzzz".into(), String::new()));
+        for model in ["openai/gpt-5", "openai/gpt-4.1", "ollama/a.b.c:7b"] {
+            assert_eq!(
+                near(&format!("[models.'{model}']\nwindw = 1")),
+                (format!("models.{model}.windw"), format!("models.{model}.window"))
+            );
+            assert_eq!(
+                near(&format!("[models.'{model}'.price]\ninput = 1\noutput = 1\ncache_writen = 1")),
+                (
+                    format!("models.{model}.price.cache_writen"),
+                    format!("models.{model}.price.cache_written")
+                )
+            );
+        }
     }
 
     #[test]

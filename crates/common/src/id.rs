@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::num::ParseIntError;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -72,9 +73,15 @@ impl FromStr for AskId {
         let (session, seq) = text.rsplit_once('.').ok_or_else(invalid)?;
         Ok(Self {
             session: session.parse().map_err(|_| invalid())?,
-            seq: seq.parse().map_err(|_| invalid())?,
+            seq: parse_number(seq).map_err(|_| invalid())?,
         })
     }
+}
+
+/// Parses a number. Unlike `u64::from_str`, refuses a plus sign.
+fn parse_number(text: &str) -> Result<u64, ParseIntError> {
+    // A plus sign alone is an invalid digit.
+    if text.starts_with('+') { "+" } else { text }.parse()
 }
 
 impl fmt::Display for AskId {
@@ -144,10 +151,10 @@ macro_rules! number_id {
         }
 
         impl FromStr for $name {
-            type Err = std::num::ParseIntError;
+            type Err = ParseIntError;
 
             fn from_str(text: &str) -> Result<Self, Self::Err> {
-                text.parse().map(Self)
+                parse_number(text).map(Self)
             }
         }
     };
@@ -200,4 +207,21 @@ pub enum IdError {
         /// The text that was given.
         text: String,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_numbers_of_ids_have_no_plus_sign() {
+        assert_eq!("a.5".parse::<AskId>().unwrap().seq, 5);
+        for text in ["a.+5", "a.", "a.+", "a.-5"] {
+            assert_eq!(text.parse::<AskId>(), Err(IdError::Ask { text: text.to_owned() }));
+        }
+        assert_eq!("5".parse(), Ok(TurnId(5)));
+        for text in ["+5", "+", ""] {
+            text.parse::<TurnId>().unwrap_err();
+        }
+    }
 }

@@ -60,7 +60,7 @@ pub use run::{
 };
 pub use session::{
     LastTurn, MAX_SESSION_NAME, MAX_TITLE, NameError, QueuedPrompt, SessionSettings,
-    SessionSummary, Snapshot, check_name,
+    SessionSummary, Snapshot, check_name, is_default_ignorable,
 };
 pub use status::{SessionStatus, UnknownStatus};
 pub use task::{Note, Task, TaskCounts, TaskState};

@@ -166,6 +166,9 @@ pub const DRAFT_EVERY: Duration = Duration::from_secs(1);
 /// Number of failed iterations in a row after which a run is held.
 pub const MAX_RUN_FAILURES: u32 = 3;
 
+/// Maximum number of tool calls of one answer.
+pub const MAX_CALLS: usize = 1_000;
+
 /// Maximum bytes of one delta of a model's text or thought.
 pub const MAX_TEXT_DELTA: usize = 4 * 1024;
 

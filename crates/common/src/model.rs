@@ -91,10 +91,10 @@ pub struct Price {
 }
 
 impl ModelSettings {
-    /// Checks that the settings do not contradict each other.
+    /// Checks that the settings do not contradict each other, and that prices are finite and not negative.
     ///
     /// # Errors
-    /// A description of the first contradiction.
+    /// A description of the first fault.
     pub(crate) fn check(&self) -> Result<(), &'static str> {
         let fills_window = |tokens: Option<u64>| {
             self.window.zip(tokens).is_some_and(|(window, tokens)| tokens >= window)

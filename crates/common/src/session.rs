@@ -33,13 +33,13 @@ pub const MAX_TITLE: usize = 200;
 /// # Errors
 /// [`NameError`] if the name is not allowed.
 pub fn check_name(name: &str) -> Result<(), NameError> {
-    if name.trim().is_empty() {
+    if name.chars().all(is_invisible) {
         return Err(NameError::Empty);
     }
     if name.len() > MAX_SESSION_NAME {
         return Err(NameError::TooLong { bytes: name.len() });
     }
-    if name.chars().any(char::is_control) {
+    if name.chars().any(|c| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')) {
         return Err(NameError::Control);
     }
     // Some commands accept the name of a session or the id of an ask, so the two must differ.
@@ -49,12 +49,48 @@ pub fn check_name(name: &str) -> Result<(), NameError> {
     Ok(())
 }
 
+/// Whether a character has no visible form. These include the blank of Braille, a note head
+/// without ink, and the marks of annotations.
+fn is_invisible(character: char) -> bool {
+    character.is_whitespace()
+        || is_default_ignorable(character)
+        || matches!(character, '\u{2800}' | '\u{1d159}' | '\u{fff9}'..='\u{fffb}')
+}
+
+/// Whether a character has Unicode's property `Default_Ignorable_Code_Point`: joiners, fillers,
+/// selectors and others that are not shown.
+#[must_use]
+pub fn is_default_ignorable(character: char) -> bool {
+    matches!(
+        character,
+        '\u{ad}'
+            | '\u{34f}'
+            | '\u{61c}'
+            | '\u{115f}'
+            | '\u{1160}'
+            | '\u{17b4}'
+            | '\u{17b5}'
+            | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{202a}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0f}'
+            | '\u{feff}'
+            | '\u{ffa0}'
+            | '\u{fff0}'..='\u{fff8}'
+            | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e0fff}'
+    )
+}
+
 /// The reason why a session can't have a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "camelCase")]
 pub enum NameError {
     /// The name is blank.
-    #[error("a session's name can't be empty")]
+    #[error("a session's name can't be blank")]
     Empty,
     /// The name is too long.
     #[error("the name has {bytes} bytes; at most {MAX_SESSION_NAME} are allowed")]
@@ -62,8 +98,8 @@ pub enum NameError {
         /// Length of the name in bytes.
         bytes: usize,
     },
-    /// The name contains control characters, and would not stay on one line.
-    #[error("a session's name can't contain control characters")]
+    /// The name contains control characters or line separators, and would not stay on one line.
+    #[error("a session's name can't contain control characters or line separators")]
     Control,
     /// The name is the id of a session, or has the form of an ask's id.
     #[error("a session's name can't be the id of a session or look like the id of an ask")]
@@ -190,7 +226,7 @@ impl Snapshot {
     /// Whether the snapshots are equal apart from the number of the last event.
     #[must_use]
     pub fn differs_in_number_only(&self, other: &Self) -> bool {
-        // Parts that both snapshots share are not compared, so this is cheap while text streams.
+        // The largest parts are compared by address first, so this is cheap while text streams.
         let Self {
             settings,
             title,
@@ -246,7 +282,8 @@ impl Snapshot {
             && (Arc::ptr_eq(settings, &other.settings) || *settings == other.settings)
             && (Arc::ptr_eq(files_modified, &other.files_modified)
                 || *files_modified == other.files_modified)
-            && *queue == other.queue
+            && queue.len() == other.queue.len()
+            && queue.iter().zip(&other.queue).all(|(one, other)| one.is_same(other))
     }
 }
 
@@ -258,6 +295,14 @@ pub struct QueuedPrompt {
     pub prompt: PromptId,
     /// Text of the prompt.
     pub text: Arc<str>,
+}
+
+impl QueuedPrompt {
+    /// Whether the prompts are equal. A text that both share is not read.
+    fn is_same(&self, other: &Self) -> bool {
+        let Self { prompt, text } = self;
+        *prompt == other.prompt && (Arc::ptr_eq(text, &other.text) || *text == other.text)
+    }
 }
 
 /// The end of a session's last turn.
@@ -344,6 +389,57 @@ impl From<&Snapshot> for SessionSummary {
             model: snapshot.settings.model.clone(),
             workspace: snapshot.settings.workspace.clone(),
             gaps: snapshot.gaps.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_name_is_one_visible_line() {
+        for blank in ["", " ", "\u{200b}", "\u{2060}\u{a0}\u{fe0f}", "\u{3164}"] {
+            assert_eq!(check_name(blank), Err(NameError::Empty), "{blank:?}");
+        }
+        for lines in ["a\nb", "a\u{2028}b", "a\u{2029}", "a\u{85}b"] {
+            assert_eq!(check_name(lines), Err(NameError::Control), "{lines:?}");
+        }
+        // Joiners belong to some words and emoji.
+        for name in ["a", "\u{645}\u{6cc}\u{200c}\u{62e}", "\u{1f469}\u{200d}\u{1f4bb}", "a.+5"] {
+            assert_eq!(check_name(name), Ok(()), "{name:?}");
+        }
+        assert_eq!(check_name("a.5"), Err(NameError::Id));
+    }
+
+    #[test]
+    fn snapshots_that_share_prompts_are_compared_without_their_texts() {
+        let text: Arc<str> = "x".repeat(32 << 20).into();
+        let queued = |prompt, text: &Arc<str>| QueuedPrompt {
+            prompt: PromptId(prompt),
+            text: Arc::clone(text),
+        };
+        let mut one: Snapshot = serde_json::from_value(json!({
+            "settings": {
+                "id": "a", "name": "demo", "workspace": "/w", "model": "rehearsal",
+                "asks": "wait", "policy": "ask", "maxSteps": 0,
+            },
+            "title": "demo", "seq": 1, "status": "running", "since": 0, "turn": 1, "step": 1,
+            "asks": [], "hold": { "state": "off" }, "queue": [], "jobs": [], "lastTurn": null,
+            "usage": { "input": 1, "output": 1 }, "filesModified": [], "clients": 1, "saved": true,
+        }))
+        .unwrap();
+        one.queue.push(queued(1, &text));
+        let other = Snapshot { seq: one.seq + 1, ..one.clone() };
+        for _ in 0..100_000 {
+            assert!(one.differs_in_number_only(&other));
+        }
+        let copy = Snapshot { queue: vec![queued(1, &Arc::from(&*text))], ..one.clone() };
+        assert!(one.differs_in_number_only(&copy));
+        for queue in [vec![], vec![queued(2, &text)], vec![queued(1, &"y".into())]] {
+            assert!(!one.differs_in_number_only(&Snapshot { queue, ..one.clone() }));
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::fmt::{self, Display};
 
-use holdpoint_common::unknown;
+use holdpoint_common::unknown::{self, FieldPath, Step};
 use serde::de::value::StrDeserializer;
 use serde::de::{
     self, DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, Expected, MapAccess,
@@ -17,14 +17,7 @@ pub(crate) fn read<T: DeserializeOwned>(name: &str, value: Value) -> Result<T, S
     match unknown::deserialize(JsonArgument(value)) {
         Ok((value, None)) => Ok(value),
         Ok((_, Some(path))) => {
-            // In the path, `?` marks the inside of an `Option`.
-            let steps =
-                path.split('.').filter(|step| *step != "?").map(|step| match step.parse() {
-                    Ok(index) => Step::Item(index),
-                    Err(_) => Step::Field(step.to_owned()),
-                });
-            Err(ArgumentError { path: steps.collect(), problem: "is unknown".to_owned() }
-                .message_for(name))
+            Err(ArgumentError { path, problem: "is unknown".to_owned() }.message_for(name))
         }
         Err(error) => Err(error.message_for(name)),
     }
@@ -33,42 +26,30 @@ pub(crate) fn read<T: DeserializeOwned>(name: &str, value: Value) -> Result<T, S
 /// A JavaScript value in its JSON form.
 struct JsonArgument(Value);
 
-/// The error for a value.
+/// An error in an argument.
 #[derive(Debug)]
 pub(crate) struct ArgumentError {
     /// Path of the wrong part, from the outermost name inwards.
-    path: Vec<Step>,
+    path: FieldPath,
     /// Description that follows the path.
     problem: String,
 }
 
-#[derive(Debug)]
-enum Step {
-    Field(String),
-    Item(usize),
-}
-
 impl ArgumentError {
     fn new(problem: String) -> Self {
-        Self { path: Vec::new(), problem }
+        Self { path: FieldPath::default(), problem }
     }
 
     /// Adds an outer step to the path.
     fn within(mut self, step: Step) -> Self {
-        self.path.insert(0, step);
+        self.path.0.insert(0, step);
         self
     }
 
     /// Returns the whole message for the argument with this name.
     fn message_for(self, name: &str) -> String {
-        let mut path = name.to_owned();
-        for step in self.path {
-            match step {
-                Step::Field(field) => path = format!("{path}.{field}"),
-                Step::Item(index) => path = format!("{path}[{index}]"),
-            }
-        }
-        format!("`{path}` {}", self.problem)
+        let Self { path, problem } = self.within(Step::Field(name.to_owned()));
+        format!("`{path}` {problem}")
     }
 }
 

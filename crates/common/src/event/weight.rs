@@ -1,4 +1,4 @@
-//! The heap memory of an event: all text whose length is not bounded by this code.
+//! The heap memory of an event: all text whose length is not fixed by a type.
 //!
 //! The weight of a text is its length. Crates that derive a heap size use the capacity, but the
 //! weight of a fact is part of the state of a session, so it must be the same when the fact is read
@@ -55,7 +55,8 @@ fn session_fact_bytes(fact: &SessionFact) -> usize {
         SessionFact::Opened { settings, .. } => {
             let PolicyRules { allow, ask, deny } = &settings.rules;
             let rules = [allow, ask, deny].into_iter().flatten();
-            settings.workspace.len() + rules.map(rule_bytes).sum::<usize>()
+            let texts = settings.name.len() + settings.workspace.len() + settings.model.len();
+            texts + rules.map(rule_bytes).sum::<usize>()
         }
         SessionFact::Renamed { name, .. } => name.len(),
         SessionFact::ModelChanged { model, .. } => model.len(),

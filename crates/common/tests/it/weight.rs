@@ -26,8 +26,8 @@ fn every_unbounded_text_of_a_fact_counts() {
     };
     let usage = json!({"input": 1, "output": 1});
     let facts = [
-        json!({"type": "sessionOpened", "settings": {"id": "0123456789", "name": "demo",
-            "workspace": "/…", "model": "rehearsal/demo", "asks": "wait", "policy": "ask", "maxSteps": 1,
+        json!({"type": "sessionOpened", "settings": {"id": "0123456789", "name": "…",
+            "workspace": "/…", "model": "rehearsal/…", "asks": "wait", "policy": "ask", "maxSteps": 1,
             "rules": {"allow": ["read(/…)"], "ask": ["read(/…)"], "deny": ["read(/…)"]}}}),
         json!({"type": "promptAccepted", "prompt": 1, "text": "…", "by": {"name": "me"}}),
         json!({"type": "askAnswered", "ask": ask, "answer": {"type": "deny", "reason": "…"},
