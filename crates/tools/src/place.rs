@@ -31,7 +31,7 @@ pub struct Place {
     pub(crate) inside: bool,
     pub(crate) shown: String,
     protected: bool,
-    per_process: bool,
+    has_proc_link: bool,
 }
 
 impl Place {
@@ -53,7 +53,7 @@ impl Place {
             return Err(ToolError::input(why));
         }
         let given = root.join(path);
-        let (resolved, per_process) =
+        let (resolved, has_proc_link) =
             follow(&given).map_err(|error| ToolError::input(format!("{path}: {error}")))?;
         // Both the given and the resolved path can make a place protected.
         let protected = is_protected(&given, root) || is_protected(&resolved, root);
@@ -68,7 +68,7 @@ impl Place {
             inside: within.is_some(),
             shown,
             protected,
-            per_process,
+            has_proc_link,
             given_path: normalize(&given),
             path: resolved,
         })
@@ -84,7 +84,7 @@ impl Place {
     /// it.
     #[must_use]
     pub(crate) fn differs_per_process(&self) -> bool {
-        self.per_process
+        self.has_proc_link
     }
 
     /// The given path: absolute, without `.` and `..`, its links not followed.

@@ -33,7 +33,7 @@ static SCRIPT_RUNNERS: Names =
     Names::new("hyperfine newgrp nodemon parallel pee sg ssh watch watchexec");
 
 /// Interpreters, debuggers and editors that run text in a language of their own, which can read
-/// variables.
+/// environment variables.
 static LANGUAGES: Names = Names::new(
     "
     awk bun clojure dc deno duckdb ed elixir emacs erl ex expect gawk gdb ghci gnuplot groovy guile iex ipython irb
@@ -112,6 +112,9 @@ static EVALUATING: Names = Names::new(
     ulimit umask unalias unset
 ",
 );
+
+/// Builtins that can run a builtin.
+const BUILTIN_RUNNERS: [&str; 3] = ["builtin", "command", "jobs"];
 
 /// Builtins that change the working folder.
 const FOLDER_CHANGING: [&str; 3] = ["cd", "pushd", "popd"];
@@ -208,6 +211,11 @@ pub(crate) fn is_quiet(name: &str) -> bool {
 
 pub(crate) fn is_evaluating(name: &str) -> bool {
     EVALUATING.contains(name)
+}
+
+/// Whether this builtin of bash can run another builtin, which may follow it.
+pub(crate) fn runs_builtins(name: &str) -> bool {
+    BUILTIN_RUNNERS.contains(&name)
 }
 
 pub(crate) fn changes_folder(name: &str) -> bool {

@@ -91,10 +91,15 @@ pub(crate) fn find_in_command(command: &str) -> Vec<Secret> {
 fn sorted_without_overlaps(mut found: Vec<Secret>) -> Vec<Secret> {
     found.sort_by_key(|secret| (secret.range.start, std::cmp::Reverse(secret.range.end)));
     let mut end = 0;
-    found.retain(|secret| {
-        let apart = secret.range.start >= end;
-        end = end.max(secret.range.end);
-        apart
+    found.retain_mut(|secret| {
+        if secret.range.end <= end {
+            return false;
+        }
+        if secret.range.start < end {
+            *secret = Secret { range: end..secret.range.end, visible: 0 };
+        }
+        end = secret.range.end;
+        true
     });
     found
 }
@@ -108,6 +113,6 @@ pub(crate) fn put_mask(characters: usize, shown: &mut String) {
 /// Whether a text begins like a mask.
 pub(crate) fn looks_masked(text: &str) -> bool {
     let Some(rest) = text.strip_prefix("…(") else { return false };
-    let number = rest.find(|character: char| !character.is_ascii_digit()).unwrap_or(rest.len());
-    number > 0 && rest[number..].starts_with(MASKED)
+    let digits = rest.find(|character: char| !character.is_ascii_digit()).unwrap_or(rest.len());
+    digits > 0 && rest[digits..].starts_with(MASKED)
 }

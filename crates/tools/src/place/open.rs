@@ -64,6 +64,7 @@ fn open_step_by_step(folder: impl AsFd, path: &Path, flags: OFlags) -> Result<Ow
             opened => opened?,
         };
     }
+    // The root and `.` have no part that was opened with `flags`.
     match path.file_name().is_none() {
         true => openat(&held, ".", flags, Mode::empty()),
         false => Ok(held),

@@ -3,6 +3,7 @@
 
 use std::path::{Component, Path};
 
+use holdpoint_common::is_default_ignorable;
 use unicode_normalization::UnicodeNormalization;
 
 /// Names of folders and files, in lower case, that protect every path with such a part. They start
@@ -146,19 +147,8 @@ fn folded(name: &str) -> String {
     // too. No file system folds compatible forms, but folding them does no harm.
     let upper = name.nfkc().flat_map(char::to_uppercase);
     let folded: String =
-        upper.flat_map(char::to_lowercase).nfkc().filter(|c| !is_ignored(*c)).collect();
+        upper.flat_map(char::to_lowercase).nfkc().filter(|c| !is_default_ignorable(*c)).collect();
     folded.trim_end_matches(['.', ' ']).to_owned()
-}
-
-/// The default-ignorable characters of Unicode: first those of all scripts, then those of some.
-fn is_ignored(character: char) -> bool {
-    matches!(
-        character,
-        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
-            | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{fff0}'..='\u{fff8}' | '\u{e0000}'..='\u{e0fff}'
-            | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}' | '\u{3164}' | '\u{ffa0}'
-            | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
-    )
 }
 
 /// Whether `name` is a short name, such as `GIT~1`, that FAT and NTFS give a file with the name
@@ -168,11 +158,17 @@ fn is_short_for(name: &str, long: &str) -> bool {
     let number = rest.split_once('.').map_or(rest, |(number, _)| number);
     let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
     let long = long.trim_start_matches('.').split('.').next().unwrap_or_default();
-    is_number
-        && !stem.is_empty()
+    // The stem and the number have up to seven characters. A shorter stem is the whole long name.
+    let is_start = !stem.is_empty()
         && stem.len() <= 6
         && long.starts_with(stem)
-        && (stem.len() == 6 || stem == long)
+        && (stem.len() + number.len() == 7 || stem == long);
+    // After several names with the same start, the stem is two characters and a hexadecimal number.
+    let is_hashed = stem.len() == 6
+        && stem.is_char_boundary(2)
+        && long.starts_with(&stem[..2])
+        && stem[2..].bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_number && (is_start || is_hashed)
 }
 
 #[cfg(test)]
@@ -195,6 +191,10 @@ mod tests {
             "GIT~1",
             "git~12",
             "BASH_P~1",
+            "BA1F2C~1",
+            "BASH_~10",
+            "bash~100",
+            "OPENC~10.JSO",
             "bashrc~1",
             "MCP~1.JSO",
             ".ba\u{17f}hrc",
@@ -242,6 +242,10 @@ mod tests {
                 "{name:?}"
             );
         }
+    }
+
+    #[test]
+    fn t_d5_names_that_only_resemble_a_protected_name_are_not_protected() {
         for name in [
             "git",
             ".github",
@@ -250,6 +254,10 @@ mod tests {
             "git~x",
             "gitt~1",
             "ba~1",
+            "bash_~1",
+            "bas~100",
+            "ba1f2g~1",
+            "ba1f2~1",
             ".gi.t",
             "x.git",
             "~1",

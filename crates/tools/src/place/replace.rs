@@ -49,7 +49,7 @@ impl OpenParent {
                 let why = "it has the set-user-ID or set-group-ID bit: clear the bit with a command first";
                 return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
             }
-            if self.open()?.is_some_and(|(old, _)| attributes::has_capabilities(&old)) {
+            if self.open()?.is_some_and(|(file, _)| attributes::has_capabilities(&file)) {
                 let why =
                     "it has capabilities (`getcap` shows them): remove them with `setcap -r` first";
                 return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
@@ -120,7 +120,7 @@ impl<'a> TempFile<'a> {
         }
         // The file here may have changed since, but `rename_into_place` checks that once more.
         let keeps_acl =
-            self.parent.open()?.is_some_and(|(old, _)| attributes::copy(&old, &self.file));
+            self.parent.open()?.is_some_and(|(file, _)| attributes::copy(&file, &self.file));
         let mut mode = old.mode() & 0o1777;
         if !keeps_acl || self.file.metadata()?.gid() != old.gid() {
             // The rights of the old group are not meant for another one, and with an access control

@@ -30,8 +30,10 @@ pub(super) fn may_run(program: &str, words: &[Word]) -> bool {
     let declares_array = || has_option('a') || has_option('A');
     match program {
         "bind" | "compgen" | "complete" | "enable" | "fc" | "let" => !words.is_empty(),
+        // With `-p`, a name runs the file that is given for it.
         "hash" => has_option('p') || words.contains(&Word::Dynamic),
-        // With `-n`, the variable is an alias of another one, which may be one that bash evaluates.
+        // With `-i`, the value is arithmetic. With `-n`, the variable is an alias of another one,
+        // which may be one that bash evaluates.
         "declare" | "local" | "typeset" => {
             has_option('i')
                 || has_option('n')

@@ -213,6 +213,7 @@ impl Policy {
         let part = self
             .judge_act(PolicyClass::Run, |rule| rule.restricts_unknown(tool), allowed)
             .into_part(what);
+        // An ask states this cause, not the rule that may match.
         if part.verdict == Verdict::Ask { Part { why: why.to_owned(), ..part } } else { part }
     }
 }

@@ -73,7 +73,9 @@ impl CommandEffects {
         for effect in script::read(script, depth) {
             let effect = match effect {
                 ScriptEffect::Call(Call { text, assignments, words }) => {
-                    CommandEffect::Call(text, assignments, self.read_call(words, true, depth))
+                    let called_by_bash = true;
+                    let run = self.read_call(words, called_by_bash, depth);
+                    CommandEffect::Call(text, assignments, run)
                 }
                 ScriptEffect::Text { call } => {
                     let words = vec![Word::Literal("cat".to_owned())];
@@ -91,7 +93,7 @@ impl CommandEffects {
 
     /// Reads a call and the calls that its program would make. Adds the effects of the scripts that
     /// these would run.
-    fn read_call(&mut self, words: Vec<Word>, by_bash: bool, depth: u32) -> Run {
+    fn read_call(&mut self, words: Vec<Word>, called_by_bash: bool, depth: u32) -> Run {
         let name = words.first().and_then(Word::literal).map(programs::name_of);
         if name.is_some_and(programs::changes_folder) {
             self.cd_targets.push(words.get(1).filter(|_| words.len() == 2).cloned());
@@ -103,7 +105,7 @@ impl CommandEffects {
                 *wrapper = Wrapper { unclear: true, ..Wrapper::default() };
             }
             for call in wrapper.calls.drain(..) {
-                calls.push(self.read_call(call, by_bash && !wrapper.external, depth + 1));
+                calls.push(self.read_call(call, called_by_bash && !wrapper.external, depth + 1));
             }
             let possible_scripts = (words.len() - wrapper.possible_starts..words.len())
                 .take(MAX_POSSIBLE_STARTS)
@@ -116,6 +118,6 @@ impl CommandEffects {
                 }
             }
         }
-        Run { words, wrapper, calls, called_by_bash: by_bash }
+        Run { words, wrapper, calls, called_by_bash }
     }
 }

@@ -147,6 +147,7 @@ impl CommandRule {
         let is_subcommand = |(word, before): (&Glob, &str)| {
             word.is_literal() && !word.text.starts_with(['-', '+']) && !takes_a_value(before)
         };
+        // A glob as the first argument may match an option that takes the next word as its value.
         self.arguments.first().is_some_and(Glob::is_literal)
             && self.arguments.iter().zip(before).any(is_subcommand)
     }
@@ -204,6 +205,7 @@ impl CommandRule {
         }
         match (self.open, words.as_slice()) {
             (true, _) | (_, []) => Match::Yes,
+            // Unknown words may expand to nothing.
             (false, more) if more.iter().all(|word| *word == Word::Dynamic) => Match::Maybe,
             (false, _) => Match::No,
         }

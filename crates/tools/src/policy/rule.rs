@@ -90,8 +90,8 @@ impl CompiledRule {
     ) -> bool {
         match &self.target {
             RuleTarget::Tool => self.rule.tool == tool,
-            RuleTarget::Places(access, path) => {
-                self.covers(*access, tool, writes) && path.allows(place, root)
+            RuleTarget::Places(access, paths) => {
+                self.covers(*access, tool, writes) && paths.allows(place, root)
             }
             RuleTarget::Commands(_) => false,
         }
@@ -108,8 +108,8 @@ impl CompiledRule {
     ) -> Match {
         match &self.target {
             RuleTarget::Tool => self.matches_tool(tool),
-            RuleTarget::Places(access, path) if self.covers(*access, tool, writes) => {
-                path.restricts(place, !writes, root)
+            RuleTarget::Places(access, paths) if self.covers(*access, tool, writes) => {
+                paths.restricts(place, !writes, root)
             }
             RuleTarget::Places(..) | RuleTarget::Commands(_) => Match::No,
         }
@@ -117,10 +117,11 @@ impl CompiledRule {
 
     /// Whether the rule allows reading `place` and everything below it.
     pub(super) fn allows_walk(&self, tool: &str, place: &Place, root: &Path) -> bool {
+        let writes = false;
         match &self.target {
             RuleTarget::Tool => self.rule.tool == tool,
-            RuleTarget::Places(access, path) => {
-                self.covers(*access, tool, false) && path.allows_below(place, root)
+            RuleTarget::Places(access, paths) => {
+                self.covers(*access, tool, writes) && paths.allows_below(place, root)
             }
             RuleTarget::Commands(_) => false,
         }
@@ -128,10 +129,11 @@ impl CompiledRule {
 
     /// Whether the rule restricts reading exactly this path on a walk.
     pub(super) fn restricts_walk(&self, tool: &str, path: &Path, root: &Path) -> Match {
+        let writes = false;
         match &self.target {
             RuleTarget::Tool => self.matches_tool(tool),
-            RuleTarget::Places(access, rule)
-                if self.covers(*access, tool, false) && rule.matches(path, root) =>
+            RuleTarget::Places(access, paths)
+                if self.covers(*access, tool, writes) && paths.matches(path, root) =>
             {
                 Match::Yes
             }
@@ -166,6 +168,7 @@ impl CompiledRule {
                 Match::Maybe
             }
             RuleTarget::Tool => self.matches_tool(tool),
+            // The tools with path patterns run no commands.
             RuleTarget::Places(Access::OwnTool, _) => Match::No,
         }
     }

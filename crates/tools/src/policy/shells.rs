@@ -47,8 +47,8 @@ pub(super) fn script(words: &[Word]) -> Option<&str> {
             return None;
         } else {
             is_long_allowed = false;
-            // The first two change how bash reads the script. An interactive bash runs the startup
-            // file first.
+            // `-k` and `-H` change how bash reads the script. With `-i`, bash runs the startup file
+            // first.
             if option.contains(['k', 'H']) || has_startup_file && option.contains('i') {
                 return None;
             }

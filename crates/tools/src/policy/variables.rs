@@ -61,12 +61,14 @@ pub(super) fn is_harmless(name: &str, value: Option<&str>) -> bool {
 /// because only the script itself uses them.
 pub(super) fn is_harmless_here(assignment: &Assignment) -> bool {
     let name = assignment.name.as_str();
+    let is_lower_case =
+        name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
+    // Programs read the proxies and the settings of npm. Bash reads the last two.
+    let is_read_by_others = name.ends_with("_proxy")
+        || name.starts_with("npm_")
+        || name == "histchars"
+        || name == "auto_resume";
     let is_script_variable =
-        name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
-            && !name.bytes().all(|byte| byte == b'_')
-            && !(name.ends_with("_proxy")
-                || name.starts_with("npm_")
-                || name == "histchars"
-                || name == "auto_resume");
+        is_lower_case && !name.bytes().all(|byte| byte == b'_') && !is_read_by_others;
     is_script_variable || is_harmless(name, assignment.value.literal())
 }

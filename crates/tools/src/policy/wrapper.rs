@@ -5,6 +5,9 @@ use super::shells;
 use crate::programs;
 use crate::script::Word;
 
+/// The most words of one call that are tried as scripts. Such a call is unclear in any case.
+const MAX_POSSIBLE_SCRIPTS: usize = 64;
+
 /// The calls and scripts that a program would run.
 #[derive(Debug, Default)]
 pub(super) struct Wrapper {
@@ -52,6 +55,7 @@ pub(super) fn unwrap_wrapper(words: &[Word]) -> Option<Wrapper> {
             ..Wrapper::default()
         },
         "." | "source" => Wrapper { unclear: true, ..Wrapper::default() },
+        "jobs" => jobs(rest)?,
         "find" => find(rest),
         // The syntax of other shells differs, so this is only a guess.
         _ if programs::is_other_shell(plain) || programs::runs_scripts(plain) => {
@@ -150,7 +154,7 @@ fn by_option(options: &[&str], words: &[Word]) -> Wrapper {
     }
 }
 
-/// Splits off the words that set variables. A leading `-` is skipped.
+/// Splits off the words that set variables. A leading `-`, which is `-i` to `env`, is skipped.
 fn assignments(words: &[Word]) -> (Vec<(String, String)>, &[Word]) {
     let mut sets = Vec::new();
     let mut rest = match words {
@@ -203,6 +207,26 @@ fn bash_shell(script: Option<&str>) -> Wrapper {
     }
 }
 
+/// With `-x`, `jobs` calls the words after its options. It replaces a word that begins with `%` by
+/// the process id of a job.
+fn jobs(words: &[Word]) -> Option<Wrapper> {
+    let is_option = |word: &&Word| {
+        let text = word.literal().unwrap_or_default();
+        text.starts_with('-') && !matches!(text, "-" | "--")
+    };
+    let (options, rest) = words.split_at(words.iter().take_while(is_option).count());
+    if rest.first() == Some(&Word::Dynamic) {
+        return Some(Wrapper { external: false, ..possible_calls(words) }); // It may be an option.
+    }
+    let runs = options.iter().filter_map(Word::literal).any(|word| word.contains('x'));
+    let expanded = |word: &Word| match word.literal() {
+        Some(text) if text.starts_with('%') => Word::Dynamic,
+        _ => word.clone(),
+    };
+    let call = operands(rest).iter().map(expanded).collect();
+    runs.then(|| Wrapper { calls: vec![call], ..Wrapper::default() })
+}
+
 /// A wrapper that joins its words to one script.
 fn joined(words: &[Word]) -> Wrapper {
     let literal: Vec<_> = words.iter().filter_map(Word::literal).collect();
@@ -218,7 +242,8 @@ fn joined(words: &[Word]) -> Wrapper {
 fn possible_scripts(words: &[Word]) -> Wrapper {
     let is_option = |word: &&Word| word.literal().is_some_and(|word| word.starts_with('-'));
     let mut scripts = joined(&words[words.iter().take_while(is_option).count()..]).scripts;
-    scripts.extend(words.iter().filter_map(Word::literal).take(64).map(str::to_owned));
+    let literals = words.iter().filter_map(Word::literal);
+    scripts.extend(literals.take(MAX_POSSIBLE_SCRIPTS).map(str::to_owned));
     scripts.extend(values_of(words, Some('c'), &["command", "init-command"]));
     Wrapper { scripts, ..possible_calls(words) }
 }

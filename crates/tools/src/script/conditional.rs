@@ -120,9 +120,9 @@ impl Reader<'_> {
         let word = &self.source[start..self.at];
         // Directly before `<` or `>`, bash reads the descriptor of a redirection: its number, or
         // the variable that receives it.
-        let is_file = word.bytes().all(|byte| byte.is_ascii_digit())
+        let is_descriptor = word.bytes().all(|byte| byte.is_ascii_digit())
             || (word.starts_with('{') && word.ends_with('}'));
-        if matches!(self.peek(), Some(b'<' | b'>')) && is_file {
+        if matches!(self.peek(), Some(b'<' | b'>')) && is_descriptor {
             return Err(Stop("bash would read a redirection here"));
         }
         Ok(word.to_owned())

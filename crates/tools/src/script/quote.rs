@@ -132,6 +132,8 @@ impl Reader<'_> {
             .map(char::from))
     }
 
+    /// Like [`check_line_break`](Self::check_line_break) for the line breaks in quotes, which are
+    /// also refused if a here-document waits for the end of this line.
     fn check_line_breaks(&self, quoted: &str) -> Result<(), Stop> {
         if quoted.contains('\n') && !self.pending_heredocs.is_empty() {
             return Err(Stop("a here-document begins inside another construct"));

@@ -215,6 +215,37 @@ pub(super) fn is_meta(byte: u8) -> bool {
 
 /// The first line of a text, at most 80 bytes.
 pub(crate) fn excerpt(text: &str) -> &str {
-    let line = text.lines().next().unwrap_or_default();
+    // Two more bytes have room for a line break after 80.
+    let start = &text[..text.floor_char_boundary(82)];
+    let line = start.lines().next().unwrap_or_default();
     &line[..line.floor_char_boundary(80)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_excerpt_is_the_start_of_the_first_line() {
+        let (a80, a81) = ("a".repeat(80), "a".repeat(81));
+        for (text, expected) in [
+            ("", ""),
+            ("a\nb", "a"),
+            ("\r\na", ""),
+            (&format!("{a80}\r\nb"), &*a80),
+            (&a81, &a80),
+            (&format!("{}\u{e4}", &a80[1..]), &a80[1..]),
+        ] {
+            assert_eq!(excerpt(text), expected);
+        }
+    }
+
+    #[test]
+    fn excerpts_of_one_long_line_take_linear_time() {
+        let a80 = "a".repeat(80);
+        let line = "a".repeat(32 << 20);
+        for _ in 0..100_000 {
+            assert_eq!(excerpt(&line), a80);
+        }
+    }
 }

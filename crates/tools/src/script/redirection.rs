@@ -4,7 +4,7 @@ use super::reader::{Reader, Stop, is_meta};
 use super::{Redirection, ScriptEffect, Word};
 
 impl Reader<'_> {
-    /// Reads a redirection, if one is next.
+    /// Reads a redirection, if one is next. Returns whether there was one.
     pub(super) fn redirection(&mut self) -> Result<bool, Stop> {
         let start = self.at;
         if self.eat("&>") {

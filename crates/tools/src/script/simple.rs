@@ -2,15 +2,17 @@
 
 use super::reader::{Reader, Stop, is_meta};
 use super::{Assignment, Call, ScriptEffect, Word};
+use crate::programs;
 
 impl Reader<'_> {
     /// Reads a simple command, or the function definition that begins like one.
     pub(super) fn simple(&mut self) -> Result<(), Stop> {
         let start = self.at;
         let mut assignments = Vec::new();
-        let mut words = Vec::new();
+        let mut words: Vec<Word> = Vec::new();
         let mut redirected = false;
         let mut program = "";
+        let mut exports = false;
         let mut end;
         loop {
             end = self.at;
@@ -25,11 +27,16 @@ impl Reader<'_> {
                     continue;
                 }
                 let word_start = self.at;
-                words.push(self.word()?);
+                let word = self.word()?;
+                let may_be_builtin = words
+                    .first()
+                    .is_none_or(|first| first.literal().is_some_and(programs::runs_builtins));
+                exports |= may_be_builtin && matches!(word.literal(), Some("export" | "readonly"));
+                words.push(word);
                 let source = self.source;
                 match words.as_slice() {
                     [_] => program = &source[word_start..self.at],
-                    [.., Word::Dynamic] => self.record_export(program, &words, word_start),
+                    [.., Word::Dynamic] if exports => self.record_export(program, word_start),
                     _ => {}
                 }
                 if words.len() == 1
@@ -96,15 +103,7 @@ impl Reader<'_> {
     /// `start` is the position of the argument. If it begins with `NAME=`, that variable gets an
     /// unknown value. `program` is the source text of the first word: bash keeps the value one
     /// word only if the name of the builtin is unquoted there.
-    fn record_export(&mut self, program: &str, words: &[Word], start: usize) {
-        let is_export = |word: &Word| matches!(word.literal(), Some("export" | "readonly"));
-        let exports = match words.first().and_then(Word::literal) {
-            Some("builtin" | "command") => words.iter().any(is_export),
-            _ => words.first().is_some_and(is_export),
-        };
-        if !exports {
-            return;
-        }
+    fn record_export(&mut self, program: &str, start: usize) {
         let mut argument = Reader::new(&self.source[start..], 0);
         match argument.name().filter(|_| argument.eat("=") || argument.eat("+=")) {
             Some(name) if matches!(program, "export" | "readonly") => {
@@ -132,5 +131,49 @@ impl Reader<'_> {
         let text = format!("{name}=");
         let assignments = vec![Assignment { name: name.to_owned(), value: Word::Dynamic }];
         self.found.push(ScriptEffect::Call(Call { text, assignments, words: Vec::new() }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The names of the variables that get unknown values, and the number of unclear places.
+    fn exported(script: &str) -> (Vec<String>, usize) {
+        let (mut names, mut unclear) = (Vec::new(), 0);
+        for effect in Reader::new(script, 0).whole() {
+            match effect {
+                ScriptEffect::Call(call) if call.words.is_empty() => {
+                    names.extend(call.assignments.into_iter().map(|assignment| assignment.name))
+                }
+                ScriptEffect::Unclear { .. } => unclear += 1,
+                _ => {}
+            }
+        }
+        (names, unclear)
+    }
+
+    #[test]
+    fn only_arguments_after_export_or_readonly_set_variables() {
+        for (script, names, unclear) in [
+            ("export A=$a", vec!["A"], 0),
+            ("readonly A=$a B+=$b", vec!["A", "B"], 0),
+            ("export $a", vec![], 1),
+            ("'export' A=$a", vec![], 1),
+            ("command export A=$a", vec![], 1),
+            ("builtin -- readonly A=$a", vec![], 1),
+            ("jobs -x export A=$a", vec![], 1),
+            ("command A=$a export", vec![], 0),
+            ("echo export A=$a", vec![], 0),
+        ] {
+            let names = names.into_iter().map(str::to_owned).collect();
+            assert_eq!(exported(script), (names, unclear), "{script}");
+        }
+    }
+
+    #[test]
+    fn a_command_with_many_dynamic_words_is_read_in_linear_time() {
+        let script = format!("command{}", " $a".repeat(1 << 19));
+        assert_eq!(exported(&script), (vec![], 0));
     }
 }

@@ -13,15 +13,12 @@ use crate::programs;
 use crate::script::{self, ScriptEffect, Word};
 
 /// Words that list variables without naming them, or run words of the command; shells, languages
-/// and other programs are in [`programs`]. `env` is missing because [`runs_program`] checks it: it
+/// and other programs are in [`programs`]. `env` is missing because [`find_program`] checks it: it
 /// is harmless before variables and a program.
 const INDIRECT_READERS: [&str; 17] = [
     "ENV", "ENVIRON", "alias", "busybox", "compgen", "declare", "environ", "envsubst", "eval",
     "getenv", "local", "printenv", "set", "source", "toybox", "typeset", "xargs",
 ];
-
-/// Words before a builtin or a program that do not change it.
-const TRANSPARENT: [&str; 2] = ["builtin", "command"];
 
 /// Programs whose arguments are files.
 const FILE_PROGRAMS: [&str; 16] = [
@@ -95,13 +92,11 @@ pub(super) fn find(command: &str) -> Vec<Secret> {
 /// Whether a value with the shape of a key is a key: it is in an address, or the name of its field
 /// or variable fits.
 fn is_value(command: &str, range: &Range<usize>, is_used: impl Fn(&str) -> bool) -> bool {
-    let (before, after) = (&command[..range.start], &command[range.end..]);
-    let start =
-        before.rfind(|c: char| c.is_ascii_whitespace() || "\"'".contains(c)).map_or(0, |at| at + 1);
-    if before[start..].contains("://") && after.starts_with('@') {
+    // A value of a known shape is followed by `@` only in an address.
+    if command[range.end..].starts_with('@') {
         return true;
     }
-    let near = &before[before.ceil_char_boundary(before.len().saturating_sub(NAME_WINDOW))..];
+    let near = end_of(&command[..range.start]);
     let Some(field) = NAMED.as_ref().and_then(|named| named.captures(near)) else { return false };
     let name = field.get(1).map_or("", |name| name.as_str());
     let ends_with = |ends: &[&str]| ends.iter().any(|end| name.to_ascii_lowercase().ends_with(end));
@@ -111,11 +106,20 @@ fn is_value(command: &str, range: &Range<usize>, is_used: impl Fn(&str) -> bool)
     }
 }
 
+/// The last [`NAME_WINDOW`] bytes of the text before a value.
+fn end_of(before: &str) -> &str {
+    &before[before.ceil_char_boundary(before.len().saturating_sub(NAME_WINDOW))..]
+}
+
 /// The facts that are known about a command without running it.
 struct CommandFacts<'a> {
     command: &'a str,
     /// Whether words may expand to others, or some programs are unknown.
     uncertain: bool,
+    /// The positions of blanks and line feeds, in order.
+    blanks: Vec<usize>,
+    /// The positions of the characters that end a word, in order.
+    word_ends: Vec<usize>,
     /// The literal words.
     words: HashSet<String>,
     /// The programs that the command calls and the files that it opens.
@@ -127,6 +131,8 @@ impl<'a> CommandFacts<'a> {
         let mut facts = Self {
             command,
             uncertain: reads_indirectly(command),
+            blanks: positions(command, |c| matches!(c, ' ' | '\t' | '\n')),
+            word_ends: positions(command, ends_word),
             words: HashSet::new(),
             programs_and_files: Vec::new(),
         };
@@ -151,7 +157,7 @@ impl<'a> CommandFacts<'a> {
                     // These words are unquoted, so that quotes can't hide the program.
                     let program = literal
                         .clone()
-                        .find(|word| !word.starts_with('-') && !TRANSPARENT.contains(word));
+                        .find(|word| !word.starts_with('-') && !programs::runs_builtins(word));
                     facts.uncertain |= program == Some(".");
                     facts.uncertain |= literal.clone().any(|word| {
                         words_of(word).any(is_indirect_reader)
@@ -193,7 +199,7 @@ impl<'a> CommandFacts<'a> {
         let before = self.command[..range.start].trim_end_matches([' ', '\t']);
         let before =
             before.strip_suffix(['"', '\'']).unwrap_or(before).trim_end_matches([' ', '\t']);
-        let word = before.rsplit([' ', '\t', '\n']).next().unwrap_or_default();
+        let word = &before[after_last(&self.blanks, before.len())..];
         let is_option = word.trim_start_matches(['"', '\'', '(']).starts_with('-');
         !is_option && ["=", "=>", "\":", "':"].iter().any(|sign| before.ends_with(sign))
     }
@@ -201,40 +207,59 @@ impl<'a> CommandFacts<'a> {
     /// Whether the text seems to be the name of a program, or a part of the name of an opened file.
     fn is_program_or_file(&self, range: &Range<usize>) -> bool {
         let before = &self.command[..range.start];
-        let word =
-            before.trim_end_matches(|c: char| !c.is_ascii_whitespace() && !"<>|&;()`".contains(c));
+        let before_word = &before[..after_last(&self.word_ends, before.len())];
         let last = |text: &str| text.trim_end_matches([' ', '\t', '"', '\'']).chars().next_back();
-        last(word).is_some_and(|last| "<>".contains(last))
+        last(before_word).is_some_and(|last| "<>".contains(last))
             || last(before).is_none_or(|last| "\n;|&({`!".contains(last))
     }
 
     /// Whether the text seems to be a separate word, so that quotes around it may hold a script.
     /// The value of an `Authorization` header does not count.
     fn is_separate_word(&self, range: &Range<usize>) -> bool {
-        let mut words = self.command[..range.start].rsplit([' ', '\t', '"', '\'']);
+        // Backwards from the value: the empty text after the last blank, the scheme, the header.
+        let mut words = end_of(&self.command[..range.start]).rsplit([' ', '\t', '"', '\'']);
         if words.nth(2).is_some_and(|name| name.eq_ignore_ascii_case("authorization:")) {
             return false;
         }
         let is_quote = |c: char| c == '"' || c == '\'';
         let before = self.command[..range.start].trim_end_matches(is_quote).chars().next_back();
         let after = self.command[range.end..].trim_start_matches(is_quote).chars().next();
-        let ends = |c: char| c.is_ascii_whitespace() || "<>|&;()`".contains(c);
-        before.is_none_or(ends) && after.is_none_or(ends)
+        before.is_none_or(ends_word) && after.is_none_or(ends_word)
     }
+}
+
+/// Whether a character ends a word, unless it is quoted.
+fn ends_word(character: char) -> bool {
+    character.is_ascii_whitespace() || "<>|&;()`".contains(character)
+}
+
+/// The positions of the characters for which `is_one` is true, which must all be ASCII.
+fn positions(text: &str, is_one: fn(char) -> bool) -> Vec<usize> {
+    text.match_indices(is_one).map(|(at, _)| at).collect()
+}
+
+/// The end of the last of these characters before `end`; 0 if there is none.
+fn after_last(positions: &[usize], end: usize) -> usize {
+    positions[..positions.partition_point(|&at| at < end)].last().map_or(0, |at| at + 1)
 }
 
 /// Whether the command can reach variables, arguments or text without their literal names.
 fn reads_indirectly(command: &str) -> bool {
     let numbered =
         |expanded: &str| expanded.trim_start_matches('{').starts_with(|c: char| c.is_ascii_digit());
+    // A later `env` before the end of this position runs the same program.
+    let mut checked = 0;
     INDIRECT_FORMS.iter().any(|form| command.contains(form))
         || command.split('$').skip(1).any(numbered)
         || words_of(command).any(is_indirect_reader)
         || command.match_indices("env").any(|(at, env)| {
             let (before, after) = (&command[..at], &command[at + env.len()..]);
-            !before.ends_with(is_name_char)
-                && !after.starts_with(is_name_char)
-                && !runs_program(after)
+            if at < checked || before.ends_with(is_name_char) || after.starts_with(is_name_char) {
+                return false;
+            }
+            let program = find_program(after);
+            checked = command.len() - after.len() + program.unwrap_or_default();
+            program.is_none()
         })
 }
 
@@ -257,13 +282,17 @@ fn is_indirect_reader(name: &str) -> bool {
         || programs::is_language(name)
 }
 
-/// Whether `env` is followed only by variables and a program, all of them plain, so that it lists
-/// no other variables.
-fn runs_program(after: &str) -> bool {
+/// Finds the program after `env`, if only variables are before it, all of them plain, so that `env`
+/// lists no other variables.
+fn find_program(after: &str) -> Option<usize> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_./:=,@%+~-".contains(c);
-    let mut words = after.split([' ', '\t']).filter(|word| !word.is_empty());
-    let program = words.find(|word| !(word.contains('=') && word.chars().all(is_plain)));
-    let is_program =
-        |word: &str| word.starts_with(|c: char| c.is_ascii_alphanumeric() || "./".contains(c));
-    program.is_some_and(|word| !word.contains('=') && is_program(word))
+    let mut at = 0;
+    let program = after.split([' ', '\t']).find(|word| {
+        let is_variable = word.contains('=') && word.chars().all(is_plain);
+        let is_found = !(word.is_empty() || is_variable);
+        at += if is_found { 0 } else { word.len() + 1 };
+        is_found
+    })?;
+    let is_program = program.starts_with(|c: char| c.is_ascii_alphanumeric() || "./".contains(c));
+    (is_program && !program.contains('=')).then_some(at)
 }

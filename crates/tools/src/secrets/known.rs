@@ -31,11 +31,17 @@ static KEYS: LazyLock<Option<Regex>> = LazyLock::new(|| {
         "hf_[A-Za-z0-9]{30,}",
         // Stripe.
         "[rs]k_(?:live|test)_[A-Za-z0-9]{16,}",
-        // JSON Web Tokens: the first part encodes `{"`, and the others are too long for the
-        // suffixes of a file.
-        r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]{16,}){1,3}",
     ];
     Regex::new(&format!("(?-u)(?:{})", shapes.join("|"))).ok()
+});
+
+/// JSON Web Tokens: the first part encodes `{"`, and the others are too long for the suffixes of a
+/// file.
+///
+/// Not one of [`KEYS`]: in a common pattern, a word that only begins like a token would make the
+/// search for each key in it scan to the end of the word.
+static WEB_TOKENS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"(?-u)eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]{16,}){1,3}").ok()
 });
 
 /// The password of an address: `scheme://user:password@host`.
@@ -49,7 +55,8 @@ static ADDRESSES: LazyLock<Option<Regex>> = LazyLock::new(|| {
 /// count.
 pub(super) fn find(text: &str) -> Vec<Secret> {
     let mut found = Vec::new();
-    for key in KEYS.iter().flat_map(|keys| keys.find_iter(text)) {
+    let shapes = KEYS.iter().chain(WEB_TOKENS.iter());
+    for key in shapes.flat_map(|shape| shape.find_iter(text)) {
         let (before, after) = (&text[..key.start()], &text[key.end()..]);
         // In `https://KEY@host`, the key is the user.
         let is_user = before.ends_with("://") && after.starts_with('@');

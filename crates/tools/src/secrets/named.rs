@@ -245,6 +245,7 @@ impl<'a> Named<'a> {
             });
         !is_description
             && !name.contains("public")
+            // Names such as `tokenizer` have nothing to do with secrets.
             && !name.contains("tokeni")
             && (self.is_key() || !name.ends_with("_key"))
     }
@@ -289,6 +290,7 @@ fn is_complete(text: &str, value: &Range<usize>) -> bool {
 
 /// Whether a value is or contains a location: a path, an address, a host.
 fn is_location(value: &str) -> bool {
+    // The secret key of AWS has 40 characters, which may include `/`.
     let base64 = value.len() == 40 || value.ends_with('=');
     let path = value.starts_with(['/', '.', '~'])
         || value.contains("://")

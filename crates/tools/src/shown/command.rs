@@ -1,5 +1,6 @@
 //! Display of a command before it runs: the command, its folder, and the variables it sets.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use super::{Strictness, exact, line};
@@ -47,7 +48,10 @@ pub fn command(command: &str, folder: &Path) -> String {
 /// The variables that a command sets.
 #[derive(Debug, Default)]
 struct Variables {
+    /// The names in the order of their first uses.
     names: Vec<String>,
+    /// The same names, for a fast look-up.
+    known: HashSet<String>,
     /// The command may also set variables whose names are unknown.
     more: bool,
 }
@@ -62,12 +66,13 @@ impl Variables {
     }
 
     fn add_script(&mut self, script: &str, depth: u32) {
+        // A script without `=` sets no variables by name.
+        let may_assign = script.contains('=');
         for effect in script::read(script, depth) {
             match effect {
                 ScriptEffect::Call(call) => self.add_call(&call, depth),
                 ScriptEffect::Text { .. } | ScriptEffect::Redirect(_) => {}
-                // A script without `=` sets no variables by name.
-                ScriptEffect::Unclear { .. } => self.more |= script.contains('='),
+                ScriptEffect::Unclear { .. } => self.more |= may_assign,
             }
         }
     }
@@ -83,7 +88,10 @@ impl Variables {
         let command_at = call
             .words
             .iter()
-            .position(|word| !is_one_of(word, &["builtin", "command"]))
+            .position(|word| {
+                let is_option = word.literal().is_some_and(|word| word.starts_with('-'));
+                !is_option && !word.literal().is_some_and(programs::runs_builtins)
+            })
             .unwrap_or_default();
         let sets = |(at, word): (usize, &Word)| {
             is_one_of(word, &SETTING_PROGRAMS)
@@ -136,7 +144,7 @@ impl Variables {
     }
 
     fn add(&mut self, name: &str) {
-        if !self.names.iter().any(|known| known == name) {
+        if self.known.insert(name.to_owned()) {
             self.names.push(name.to_owned());
         }
     }
@@ -151,4 +159,39 @@ fn assigned_name(word: &str) -> Option<&str> {
         && name.bytes().all(is_part)
         && !name.starts_with(|first: char| first.is_ascii_digit());
     is_name.then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_name_is_listed_once_in_the_order_of_the_command() {
+        let mut variables = Variables::default();
+        variables.add_script("B=1 A=2 B=3 x", 0);
+        assert_eq!(variables.summary().as_deref(), Some("sets B, A"));
+    }
+
+    #[test]
+    fn a_builtin_that_another_runs_sets_variables() {
+        for (command, summary) in [
+            ("jobs -x export PATH=.", "sets PATH"),
+            ("command -p export PATH=.", "sets PATH"),
+            ("jobs -x read PATH", "may set variables"),
+            ("jobs -x . f", "may set variables"),
+            ("builtin printf -v PATH .", "may set variables"),
+        ] {
+            let mut variables = Variables::default();
+            variables.add_script(command, 0);
+            assert_eq!(variables.summary().as_deref(), Some(summary), "{command}");
+        }
+    }
+
+    #[test]
+    fn many_names_are_listed_in_linear_time() {
+        let names: Vec<_> = (0..500_000).map(|number| format!("A{number}")).collect();
+        let mut variables = Variables::default();
+        names.iter().chain(&names).for_each(|name| variables.add(name));
+        assert_eq!(variables.names, names);
+    }
 }

@@ -286,3 +286,28 @@ fn t_c5_programs_hosts_and_files_are_never_masked() {
         assert_eq!(mask(code), code);
     }
 }
+
+#[test]
+fn the_rest_of_a_secret_after_another_is_masked() {
+    let (begin, end) = ("-----BEGIN PRIVATE KEY-----\n", "\n-----END PRIVATE KEY-----");
+    // The line of the key ends inside the value of the field.
+    let line = format!("{}token=aB3dE6gH9jK2mN5p", random(40));
+    let text = format!("{begin}{line}-aB3dE6gH9jK2mN5p{end}");
+    assert_eq!(
+        mask(&text),
+        format!("{begin}…({} characters masked)…(17 characters masked){end}", line.len())
+    );
+}
+
+#[test]
+fn a_long_word_that_begins_like_a_web_token_is_searched_in_linear_time() {
+    let almost = "eyJAKIAABCDEFGH12345678-".repeat(1 << 17);
+    assert_eq!(mask(&almost), almost);
+}
+
+#[test]
+fn a_command_with_many_secrets_in_one_word_is_shown_in_linear_time() {
+    let secret = format!("{{\"x\":\"{}\"}},", "AKIAABCDEFGH12345678");
+    let command = secret.repeat(1 << 16);
+    assert!(shown::command(&command, Path::new("/w")).starts_with(&command));
+}
