@@ -199,8 +199,8 @@ impl Asker {
         request: impl FnOnce(Answering<Reply>) -> ToolRequest,
     ) -> Option<Receiver<Reply>> {
         let (answering, answer) = bounded(1);
-        // Dropped before the tool waits: a strong recipient would keep a dead session's actor
-        // alive.
+        // This strong recipient is dropped before the tool waits. Otherwise it would keep a dead
+        // session's actor alive.
         let session = self.session.upgrade()?;
         // Bounded by construction: a call has one thread, and that thread waits for the answer.
         session.do_send(request(Answering(answering)));

@@ -24,7 +24,8 @@ use kept::KeptOutput;
 /// How many jobs of one session may run at once. Starting another one fails.
 pub const MAX_JOBS: usize = 8;
 
-/// How many ended jobs are kept with their output. The oldest are dropped first.
+/// How many ended jobs are kept with their output when another job starts, counting that job. The
+/// oldest are dropped then.
 const MAX_ENDED_JOBS: usize = 8;
 
 /// The background jobs of one session. Clones share the same jobs.
@@ -290,6 +291,7 @@ impl Shared {
 }
 
 impl Jobs {
+    /// Drops the oldest ended jobs. One place stays free for the job that is about to start.
     fn forget_oldest_ended(&mut self) {
         let ended: Vec<_> =
             self.all.iter().filter(|(_, job)| job.end.is_some()).map(|(id, _)| *id).collect();

@@ -139,30 +139,30 @@ fn path_variable(env: &[(String, String)]) -> &str {
 
 /// Finds a program that Holdpoint itself starts, as opposed to a command: the first executable file
 /// with one of these names, tried in order, in an absolute folder of the `PATH` of `env`. A program
-/// below `outside`, the workspace folder, is never returned, whether it lies there as named or with
-/// links resolved: an agent can write there, so the file can be from anyone.
+/// below `workspace` is never returned, whether it lies there as named or with links resolved: an
+/// agent can write there, so the file can be from anyone.
 ///
 /// ```
 /// let env = [("PATH".into(), "/nowhere:/usr/bin:/bin".into())];
-/// let program = |outside: &str| holdpoint_tools::environment::program(&["sh"], &env, outside.as_ref());
+/// let program = |root: &str| holdpoint_tools::environment::program(&["sh"], &env, root.as_ref());
 /// assert!(program("/home/me/project").is_some_and(|sh| sh.ends_with("bin/sh")));
 /// assert_eq!(program("/"), None);
 /// ```
 #[must_use]
-pub fn program(names: &[&str], env: &[(String, String)], outside: &Path) -> Option<PathBuf> {
+pub fn program(names: &[&str], env: &[(String, String)], workspace: &Path) -> Option<PathBuf> {
     let folders: Vec<_> =
-        split_paths(path_variable(env)).filter(|folder| is_outside(folder, outside)).collect();
+        split_paths(path_variable(env)).filter(|folder| is_outside(folder, workspace)).collect();
     let mut files =
         names.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
-    files.find(|file| is_program(file) && is_outside(file, outside))
+    files.find(|file| is_program(file) && is_outside(file, workspace))
 }
 
 /// The environment of a program that Holdpoint itself starts and that may start others. Its `PATH`
-/// has only the entries that exist and do not lie below `outside`.
+/// has only the entries that exist and do not lie below `workspace`.
 #[must_use]
-pub fn outside(env: &[(String, String)], outside: &Path) -> Vec<(String, String)> {
+pub fn outside(env: &[(String, String)], workspace: &Path) -> Vec<(String, String)> {
     let entries =
-        path_variable(env).split(':').filter(|entry| is_outside(Path::new(entry), outside));
+        path_variable(env).split(':').filter(|entry| is_outside(Path::new(entry), workspace));
     let others = env.iter().filter(|(name, _)| name != "PATH").cloned();
     others.chain([("PATH".to_owned(), join_entries(entries))]).collect()
 }

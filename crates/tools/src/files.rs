@@ -11,11 +11,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use holdpoint_common::FileMark;
+use holdpoint_common::limits::MAX_CALLS;
 
 use crate::files::mark::is_same;
 
-/// How many earlier versions of a file are remembered: more than the calls of one answer can write.
-const MAX_PAST: usize = 256;
+/// How many earlier versions of a file are remembered: as many as the calls of one answer can write.
+/// An edit that was shown for an older version fails.
+const MAX_PAST: usize = MAX_CALLS;
 
 /// The files that the calls of one session have seen. Clones share the same state.
 ///

@@ -283,7 +283,7 @@ impl Calling {
             if remaining.is_zero() {
                 panic!("{text:?} was not streamed; the output is {:?}", record.output);
             }
-            let waited = self.record.1.wait_timeout(record, remaining);
+            let waited = self.record.changed.wait_timeout(record, remaining);
             record = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
@@ -343,7 +343,11 @@ impl Calling {
 const MAX_RECORDED: usize = 4 * 1024 * 1024;
 
 #[derive(Default)]
-struct Record(Mutex<Recorded>, Condvar);
+struct Record {
+    recorded: Mutex<Recorded>,
+    /// Notified when output is recorded.
+    changed: Condvar,
+}
 
 #[derive(Default, Clone)]
 struct Recorded {
@@ -354,7 +358,7 @@ struct Recorded {
 
 impl Record {
     fn lock(&self) -> MutexGuard<'_, Recorded> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.recorded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -365,7 +369,7 @@ impl Sink for Record {
         record.output.push_str(&text[..text.floor_char_boundary(room)]);
         record.streamed += text.len() as u64;
         record.largest_piece = record.largest_piece.max(text.len());
-        self.1.notify_all();
+        self.changed.notify_all();
     }
 }
 

@@ -31,6 +31,10 @@ use replacement::{EditLimit, Found, Replacement};
 
 const NAME: &str = "edit_file";
 
+/// The most text in bytes that the edits of one call search and copy. Each edit does so with the
+/// whole text.
+const MAX_EDITED: u64 = 4 << 30;
+
 /// The most occurrences that an error lists.
 const MAX_LISTED: usize = 10;
 
@@ -42,9 +46,9 @@ const MAX_LISTED: usize = 10;
 /// encoding and the permissions are kept. The encoding is that of the byte order mark, else the one
 /// that the call names, else UTF-8.
 ///
-/// The tool refuses a file that is not text in its encoding or is larger than 64 MiB, an edit that
-/// would make a file larger than that or replace more than 250,000 occurrences at once, and a
-/// character that the encoding lacks.
+/// The tool refuses more than 1,000 edits, a file that is not text in its encoding or is larger
+/// than 64 MiB, an edit that would make a file larger than that or replace more than 250,000
+/// occurrences at once, and a character that the encoding lacks.
 ///
 /// The call fails if the file has changed since a call of the session last read or wrote it, or
 /// since the diff was shown to the user, so that only the shown diff is applied. Changes by other
@@ -163,8 +167,10 @@ impl Tool for EditFile {
             let failed =
                 |error: io::Error| near::failure(&place, &error, NAME, context.workspace());
             let parent = OpenParent::open_existing(place.path()).map_err(failed)?;
+            let workspace = context.workspace();
+            let is_cancelled = || context.is_cancelled();
             let Edited { old, change, content } =
-                apply_edits(&parent, &place, &edits, requested, context.workspace())?;
+                apply_edits(&parent, &place, &edits, requested, workspace, &is_cancelled)?;
             if let Some(shown) = shown
                 && !is_same(&shown.mark, &old.mark)
                 && !(files.only_session_changed(&shown.mark, &old.mark)
@@ -207,7 +213,8 @@ impl EditFile {
     ) -> Result<String, ToolError> {
         let failed = |error: io::Error| near::failure(place, &error, NAME, workspace);
         let parent = OpenParent::open_existing(place.path()).map_err(failed)?;
-        let Edited { old, change, .. } = apply_edits(&parent, place, edits, requested, workspace)?;
+        let Edited { old, change, .. } =
+            apply_edits(&parent, place, edits, requested, workspace, &|| false)?;
         let diff = change.shown(place.shown());
         let diff =
             diff.map_err(|error| ToolError::failed(format!("{}: {error}", place.shown())))?;
@@ -272,6 +279,7 @@ fn apply_edits(
     edits: &[Replacement<'_>],
     requested: Option<TextEncoding>,
     workspace: &Workspace,
+    is_cancelled: &dyn Fn() -> bool,
 ) -> Result<Edited, ToolError> {
     let refused = |why: String| ToolError::failed(format!("{}: {why}", place.shown()));
     let old =
@@ -285,7 +293,18 @@ fn apply_edits(
     let text = std::mem::replace(&mut old.text, Ok(String::new()))
         .map_err(|why| refused(why.to_string()))?;
     let mut change = Change::none(text);
+    let mut edited = 0;
     for (index, edit) in edits.iter().enumerate() {
+        if is_cancelled() {
+            return Err(ToolError::Interrupted);
+        }
+        edited += change.after().len() as u64;
+        if edited > MAX_EDITED {
+            let count = edits.len();
+            return Err(refused(format!(
+                "{count} edits are too many for a text of this size: make them in several calls"
+            )));
+        }
         let parts = parts(change.after(), edit)
             .map_err(|why| refused(format!("{}{why}", edit_prefix(index, edits.len()))))?;
         change.replace(&parts);

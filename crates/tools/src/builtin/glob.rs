@@ -46,8 +46,8 @@ struct Input {
     path: Option<String>,
 }
 
-/// A matching file. The newest file is the least, so that the greatest in the heap is the one to
-/// drop.
+/// A matching file: the time of its last change, in seconds and nanoseconds, and its path. The
+/// newest file is the least, so that the greatest in the heap is the one to drop.
 type Match = (Reverse<(i64, u64)>, PathBuf);
 
 /// The newest matches that one thread has found, and the count of all its matches.

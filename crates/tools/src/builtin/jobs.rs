@@ -13,6 +13,8 @@ use crate::background::JobState;
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::input::{parse, schema_of};
+use crate::script::excerpt;
+use crate::shown::prose_line;
 use crate::tool::{Intent, Tool, ToolOutcome};
 use crate::workspace::Workspace;
 
@@ -67,6 +69,7 @@ impl Jobs {
     fn input(input: &Value) -> Result<(Input, CallId), ToolError> {
         let input: Input = parse(input)?;
         let job = match (input.action, input.job) {
+            // A list needs no number.
             (Action::List, _) => 0,
             (Action::Read | Action::Stop, Some(job)) => job,
             (Action::Read | Action::Stop, None) => {
@@ -145,10 +148,13 @@ fn list(jobs: &[JobState]) -> String {
     }
     let lines = jobs.iter().map(|job| {
         let JobState { id, command, age, written, end } = job;
+        let start = excerpt(command.trim());
+        let cut = if start.len() < command.trim().len() { "…" } else { "" };
         format!(
-            "job {id}: {}; {} s, {written} bytes of output; {command}",
+            "job {id}: {}; {} s, {written} bytes of output; {}{cut}",
             state(*end),
-            age.as_secs()
+            age.as_secs(),
+            prose_line(start)
         )
     });
     lines.collect::<Vec<_>>().join("\n")

@@ -161,8 +161,10 @@ fn wait_for(
     timeout: Duration,
     context: &ToolContext,
 ) -> Result<ToolOutcome, ToolError> {
-    let followed =
-        process.follow(Some(Instant::now() + timeout), |text| stream(text, context), || {});
+    let deadline = Some(Instant::now() + timeout);
+    // `follow` itself ends the program.
+    let on_timeout = || {};
+    let followed = process.follow(deadline, |text| stream(text, context), on_timeout);
     let timed_out = followed
         .map_err(|error| ToolError::failed(format!("the output could not be read: {error}")))?;
     let (exit, ended) = process.finish();

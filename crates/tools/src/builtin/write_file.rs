@@ -143,6 +143,7 @@ impl Tool for WriteFile {
                 );
                 return Err(ToolError::failed(why));
             }
+            // Without an ask, the user has not approved the loss of content that is not text.
             if shown.is_none()
                 && let Some(Err(why)) = old.as_ref().map(|old| &old.text)
             {

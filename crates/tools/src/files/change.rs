@@ -124,7 +124,7 @@ impl Change {
     }
 
     /// The changed parts extended to whole lines, with `context` lines around them. Parts that
-    /// overlap or touch are merged.
+    /// would overlap are merged.
     fn line_spans(&self, context: usize) -> Vec<Span> {
         let mut parts: Vec<Span> = Vec::new();
         let mut last_end = 0;

@@ -65,7 +65,7 @@ impl Reports {
             PollFd::new(self.reader.get_ref(), PollFlags::IN),
             PollFd::new(end_request, PollFlags::IN),
         ];
-        // Repeated if a signal interrupts it, because the results are not set then.
+        // The poll is repeated if a signal interrupts it, because its results are not set then.
         while poll(&mut fds, None).is_err_and(|error| error == rustix::io::Errno::INTR) {}
         if !fds[1].revents().is_empty() {
             self.end_request = None;

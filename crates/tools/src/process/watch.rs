@@ -58,6 +58,7 @@ pub(super) fn spawn_watcher(grace: Duration, running: Arc<Running>) -> io::Resul
                         running.set_gone();
                     }
                 }
+                // These are only ever the first report, which `start` has already read.
                 Report::Started { .. } | Report::Refused { .. } => {}
             }
         }

@@ -141,8 +141,8 @@ impl Report {
     }
 }
 
-/// Sends the command to end. Never blocks: there is always room for a few bytes, and losing one is
-/// harmless.
+/// Sends the command to end. Never blocks: without room, the byte is dropped, and an unread one
+/// means the same.
 pub(super) fn send_end(to: impl AsFd) {
     let _ = send(to.as_fd(), &[END], quiet() | SendFlags::DONTWAIT);
 }

@@ -36,10 +36,11 @@ impl Ignores {
     /// root, even above the workspace. Above the workspace, only git's files are read, and only to
     /// leave files out.
     pub(super) fn above(place: &Place, root: &Path) -> Option<Arc<Self>> {
-        let first = if place.is_inside() { root } else { place.path() };
+        // Above this folder, only git's files count.
+        let base = if place.is_inside() { root } else { place.path() };
         let exists = |path: PathBuf| path.symlink_metadata().is_ok();
-        let repository = first.ancestors().find(|folder| exists(folder.join(".git")));
-        let topmost = repository.unwrap_or(first);
+        let repository = base.ancestors().find(|folder| exists(folder.join(".git")));
+        let topmost = repository.unwrap_or(base);
         let folders_above: Vec<_> = place
             .path()
             .ancestors()
@@ -60,7 +61,7 @@ impl Ignores {
                 Some(Entry { name: name.into(), kind, ignored: false })
             };
             let names: &[_] =
-                if folder.starts_with(first) { &RULE_ENTRIES } else { &RULE_ENTRIES[1..] };
+                if folder.starts_with(base) { &RULE_ENTRIES } else { &RULE_ENTRIES[1..] };
             let entries: Vec<_> = names.iter().copied().filter_map(entry).collect();
             ignores = Self::below(ignores.as_ref(), folder, &entries, |path| {
                 let file = OpenParent::open_existing(&folder.join(path))?.open()?;

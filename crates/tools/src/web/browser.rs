@@ -37,7 +37,7 @@ pub(super) struct LaunchPlan {
     pub(super) folder: PathBuf,
     /// The time without a lease after which the browser ends.
     pub(super) idle: Duration,
-    /// An empty process group; the browser is its first process.
+    /// The browser's processes. Empty until it starts.
     pub(super) processes: Processes,
     /// Kept until the browser's last process has ended.
     pub(super) keep: BackgroundJobs,

@@ -215,9 +215,9 @@ fn run(
     runtime: Runtime,
     listener: tokio::net::TcpListener,
     judge: Arc<Judge>,
-    ended: &CancellationToken,
+    end: &CancellationToken,
 ) {
-    runtime.block_on(ended.run_until_cancelled(proxy::serve(listener, judge)));
+    runtime.block_on(end.run_until_cancelled(proxy::serve(listener, judge)));
     // Does not wait for a lookup that is still running.
     runtime.shutdown_background();
 }

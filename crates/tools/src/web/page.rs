@@ -112,10 +112,13 @@ async fn stop(tab: &Tab) -> Result<String, WebError> {
 
 /// The error for a page whose load ended with `error`: that of a download, or of a failed load.
 async fn download_or_load_error(tab: &Tab, url: &str, error: &str) -> WebError {
+    if error != ABORTED {
+        return load_error(tab, url, error);
+    }
     // A download or an empty response ends a load like a failure.
     match tokio::time::timeout(DOWNLOAD_LIMIT, tab.wait_for_download()).await {
-        Ok(name) if error == ABORTED => download_error(url, &name),
-        _ => load_error(tab, url, error),
+        Ok(name) => download_error(url, &name),
+        Err(_) => load_error(tab, url, error),
     }
 }
 

@@ -37,26 +37,26 @@ pub(super) struct Tab {
 }
 
 impl Tab {
-    /// Opens an empty tab in its own window, in the background unless `visible`.
+    /// Opens an empty tab in its own window, in the background unless `in_front`.
     ///
     /// The work runs on the browser's own thread: if the caller stops waiting, the tab is closed
     /// and does not leak.
     pub(super) async fn open(
         connection: &Arc<BrowserConnection>,
-        visible: bool,
+        in_front: bool,
     ) -> Result<Self, WebError> {
         let (sender, receiver) = oneshot::channel();
         let connection = Arc::clone(connection);
         connection
             .runtime
             .clone()
-            .spawn(async move { sender.send(Self::make(connection, visible).await) });
+            .spawn(async move { sender.send(Self::make(connection, in_front).await) });
         receiver.await.map_err(|_| WebError::Ended)?
     }
 
-    async fn make(connection: Arc<BrowserConnection>, visible: bool) -> Result<Self, WebError> {
+    async fn make(connection: Arc<BrowserConnection>, in_front: bool) -> Result<Self, WebError> {
         // The browser may not have a window yet in which it could open a tab.
-        let blank = CreateTarget { url: "about:blank", new_window: true, background: !visible };
+        let blank = CreateTarget { url: "about:blank", new_window: true, background: !in_front };
         let id = connection.chrome.execute(blank).await?.target_id;
         let incidents = Incidents::for_tab(id.clone());
         let page = match connection.chrome.attach(&id).await {

@@ -92,7 +92,7 @@ impl<'a> Visit<'a> {
         Ok(output)
     }
 
-    /// Waits for work on a page.
+    /// Waits for work on a page. `limit` is the name of the work and its time limit.
     fn wait<T>(
         &self,
         lease: &Lease,

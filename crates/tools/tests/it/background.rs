@@ -105,6 +105,19 @@ fn m_e7_a_background_job_is_listed_read_from_a_point_and_stopped() {
 }
 
 #[test]
+fn the_list_shows_one_short_line_for_each_command() {
+    let bench = Bench::new();
+    for command in ["echo '\u{202e}a'\necho b", &format!("echo {}", "x".repeat(10_000))] {
+        start(&bench, command).unwrap();
+    }
+    let list = jobs(&bench, json!({"action": "list"})).unwrap();
+    let lines: Vec<_> = list.lines().collect();
+    assert_eq!(lines.len(), 2, "{list}");
+    assert!(lines.iter().any(|line| line.ends_with("; echo '\\u{202e}a'…")), "{list}");
+    assert!(lines.iter().any(|line| line.ends_with("xxx…") && line.len() < 200), "{list}");
+}
+
+#[test]
 fn m_e7_the_end_of_a_job_is_reported() {
     let bench = Bench::new();
     let ended = |command: &str, more: Value| {

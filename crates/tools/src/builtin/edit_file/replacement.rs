@@ -61,63 +61,50 @@ impl<'a> Replacement<'a> {
         let suffix_len = common_len(old.chars().rev().zip(new.chars().rev()));
         let old = &old[..old.len() - suffix_len];
         let new = &new[..new.len() - suffix_len];
-        let has_carriage_return = |text: &str| memchr(b'\r', text.as_bytes()).is_some();
-        if has_carriage_return(self.old)
-            || has_carriage_return(self.new)
-            || !has_carriage_return(text)
-        {
-            let found = |start: usize| {
+        let has = |text: &str, byte| memchr(byte, text.as_bytes()).is_some();
+        let has_either = |byte| has(self.old, byte) || has(self.new, byte);
+        if has_either(b'\r') || !has_either(b'\n') || !has(text, b'\r') {
+            let occurrence_at = |start: usize| {
                 let part = start + prefix.len()..start + prefix.len() + old.len();
-                Some(Found { whole: start..start + self.old.len(), part, replacement: new.into() })
+                Found { whole: start..start + self.old.len(), part, replacement: new.into() }
             };
-            return self.collect(text, self.old, found, max);
+            return self.collect(text, text.len(), occurrence_at, max);
         }
-        // Search for the longest line, then compare the lines around each hit.
-        let sought = self
-            .old
-            .split('\n')
-            .max_by_key(|line| line.len())
-            .filter(|line| !line.is_empty())
-            .unwrap_or("\n");
-        let sought_start = self.old.find(sought).unwrap_or_default();
-        let found = |at: usize| {
-            // A line end begins at its carriage return, if it has one.
-            let at = if sought == "\n" { match_start(text, at + 1, sought)? } else { at };
-            let start = match_start(text, at, &self.old[..sought_start])?;
-            let part = match_end(text, start, prefix)?;
-            let part = part..match_end(text, part, old)?;
-            let whole = start..match_end(text, start, self.old)?;
-            Some(Found { whole, replacement: with_line_ends(text, &part, new), part })
+        let line_feeds = text.replace("\r\n", "\n");
+        let mut ends = LineEnds { text, nearby: None };
+        let crlf = memmem::Finder::new("\r\n");
+        let mut start = Position::default();
+        let occurrence_at = |at: usize| {
+            start = start.advanced_to(at, text, &crlf);
+            let part_start = start.advanced_to(at + prefix.len(), text, &crlf);
+            let part_end = part_start.advanced_to(part_start.searched + old.len(), text, &crlf);
+            let end = part_end.advanced_to(at + self.old.len(), text, &crlf);
+            let part = part_start.text..part_end.text;
+            let replacement = ends.fitting(&part, new);
+            Found { whole: start.text..end.text, part, replacement }
         };
-        self.collect(text, sought, found, max)
+        self.collect(&line_feeds, text.len(), occurrence_at, max)
     }
 
-    /// Collects the occurrences around the positions where `sought` is found.
+    /// Collects the occurrences at the positions where the old string is found in `searched`, for a
+    /// text of `text_len` bytes.
     fn collect(
         &self,
-        text: &str,
-        sought: &str,
-        found: impl Fn(usize) -> Option<Found<'a>>,
+        searched: &str,
+        text_len: usize,
+        mut occurrence_at: impl FnMut(usize) -> Found<'a>,
         max: usize,
     ) -> Result<Vec<Found<'a>>, EditLimit> {
         let max = if self.all { usize::MAX } else { max };
-        let finder = memmem::Finder::new(sought);
+        let finder = memmem::Finder::new(self.old);
         let mut occurrences: Vec<Found<'a>> = Vec::new();
         let mut from = 0;
-        let mut new_len = text.len();
+        let mut new_len = text_len;
         while occurrences.len() < max
-            && let Some(next) = text.as_bytes().get(from..).and_then(|rest| finder.find(rest))
+            && let Some(next) = searched.as_bytes().get(from..).and_then(|rest| finder.find(rest))
         {
-            let occurrence = found(from + next);
-            from += next + 1;
-            let Some(occurrence) = occurrence else { continue };
-            if self.all {
-                // The string around this hit may begin inside the last occurrence.
-                if occurrences.last().is_some_and(|last| occurrence.whole.start < last.whole.end) {
-                    continue;
-                }
-                from = from.max(occurrence.whole.end);
-            }
+            let occurrence = occurrence_at(from + next);
+            from += next + if self.all { self.old.len() } else { 1 };
             let replaced_len = new_len + occurrence.replacement.len() - occurrence.part.len();
             if replaced_len as u64 > MAX_HASHED {
                 return Err(EditLimit::ResultSize);
@@ -134,62 +121,81 @@ impl<'a> Replacement<'a> {
     }
 }
 
+/// A position in a text, and in its copy with a line feed for each CRLF.
+#[derive(Debug, Clone, Copy, Default)]
+struct Position {
+    text: usize,
+    searched: usize,
+}
+
+impl Position {
+    /// The position at `searched` in the copy, which is not before this one. A position at a line
+    /// end is that of its carriage return, if it has one.
+    fn advanced_to(mut self, searched: usize, text: &str, crlf: &memmem::Finder<'_>) -> Self {
+        while self.searched < searched {
+            let missing = searched - self.searched;
+            let rest = &text.as_bytes()[self.text..];
+            // A CRLF counts if the position is after it.
+            let passed = crlf.find(&rest[..rest.len().min(missing + 1)]);
+            self.text += passed.map_or(missing, |at| at + 2);
+            self.searched += passed.map_or(missing, |at| at + 1);
+        }
+        self
+    }
+}
+
+/// The line ends of a text, for parts in ascending order.
+struct LineEnds<'t> {
+    text: &'t str,
+    /// The last result of [`nearby`](Self::nearby), after the position up to which it holds for the
+    /// end of a part.
+    nearby: Option<(usize, &'static str)>,
+}
+
+impl LineEnds<'_> {
+    /// Returns `new` with line ends that fit the part of the text that it replaces.
+    fn fitting<'a>(&mut self, part: &Range<usize>, new: &'a str) -> Cow<'a, str> {
+        if !new.contains('\n') {
+            return new.into();
+        }
+        let text = self.text;
+        let line_feeds = memchr_iter(b'\n', &text.as_bytes()[part.clone()]);
+        let mut old_ends = line_feeds.map(|at| end_at(text, part.start + at));
+        let mut last = None;
+        let mut result = String::with_capacity(new.len() + 16);
+        for (number, line) in new.split('\n').enumerate() {
+            if number > 0 {
+                let end = old_ends.next().or(last).unwrap_or_else(|| self.nearby(part));
+                last = Some(end);
+                result.push_str(end);
+            }
+            result.push_str(line);
+        }
+        result.into()
+    }
+
+    /// The line end after a part without line ends, or else the last one before it.
+    fn nearby(&mut self, part: &Range<usize>) -> &'static str {
+        if let Some((until, end)) = self.nearby
+            && part.end <= until
+        {
+            return end;
+        }
+        let bytes = self.text.as_bytes();
+        let next = memchr(b'\n', &bytes[part.end..]).map(|at| part.end + at);
+        let found = next.or_else(|| memrchr(b'\n', &bytes[..part.start]));
+        let end = found.map_or("\n", |at| end_at(self.text, at));
+        self.nearby = Some((next.unwrap_or(bytes.len()), end));
+        end
+    }
+}
+
+/// The line end whose line feed is at `at`.
+fn end_at(text: &str, at: usize) -> &'static str {
+    if text.as_bytes()[..at].ends_with(b"\r") { "\r\n" } else { "\n" }
+}
+
 /// The length in bytes of the characters that are equal before the first difference.
 fn common_len(pairs: impl Iterator<Item = (char, char)>) -> usize {
     pairs.take_while(|(one, other)| one == other).map(|(character, _)| character.len_utf8()).sum()
-}
-
-/// The end of `part` in `text`, if `part` begins at `at` there, with any line ends.
-fn match_end(text: &str, mut at: usize, part: &str) -> Option<usize> {
-    for (number, line) in part.split('\n').enumerate() {
-        let rest = text.as_bytes().get(at..)?;
-        let end = match rest {
-            _ if number == 0 => 0,
-            [b'\n', ..] => 1,
-            [b'\r', b'\n', ..] => 2,
-            _ => return None,
-        };
-        at = rest[end..].starts_with(line.as_bytes()).then_some(at + end + line.len())?;
-    }
-    Some(at)
-}
-
-/// The start of `part` in `text`, if `part` ends at `at` there, with any line ends.
-fn match_start(text: &str, mut at: usize, part: &str) -> Option<usize> {
-    for (number, line) in part.rsplit('\n').enumerate() {
-        let rest = text.as_bytes().get(..at)?;
-        let end = match rest {
-            _ if number == 0 => 0,
-            [.., b'\r', b'\n'] => 2,
-            [.., b'\n'] => 1,
-            _ => return None,
-        };
-        at = rest[..at - end].ends_with(line.as_bytes()).then(|| at - end - line.len())?;
-    }
-    Some(at)
-}
-
-/// Returns `new` with line ends that fit the part of the text that it replaces.
-fn with_line_ends<'a>(text: &str, part: &Range<usize>, new: &'a str) -> Cow<'a, str> {
-    if !new.contains('\n') {
-        return new.into();
-    }
-    let bytes = text.as_bytes();
-    let end_at = |at: usize| if bytes[..at].ends_with(b"\r") { "\r\n" } else { "\n" };
-    let mut old = memchr_iter(b'\n', &bytes[part.clone()]).map(|at| end_at(part.start + at));
-    let nearby = || {
-        let next = memchr(b'\n', &bytes[part.end..]).map(|at| part.end + at);
-        next.or_else(|| memrchr(b'\n', &bytes[..part.start])).map_or("\n", end_at)
-    };
-    let mut last = None;
-    let mut result = String::with_capacity(new.len() + 16);
-    for (number, line) in new.split('\n').enumerate() {
-        if number > 0 {
-            let end = old.next().or(last).unwrap_or_else(nearby);
-            last = Some(end);
-            result.push_str(end);
-        }
-        result.push_str(line);
-    }
-    result.into()
 }

@@ -75,7 +75,7 @@ pub(super) enum End {
 }
 
 impl<'a> FileSearch<'a> {
-    /// `around` is the number of context lines before and after each match. For `Output::Lines`,
+    /// For `Output::Lines`, `around` is the number of context lines before and after each match, and
     /// the search of a file ends after `limit` matches.
     pub(super) fn new(
         context: &'a ToolContext,
@@ -84,6 +84,7 @@ impl<'a> FileSearch<'a> {
         around: usize,
         limit: u64,
     ) -> Self {
+        let around = if output == Output::Lines { around } else { 0 };
         let searcher = SearcherBuilder::new()
             .binary_detection(BinaryDetection::quit(0))
             .line_number(output == Output::Lines)
@@ -112,6 +113,7 @@ impl<'a> FileSearch<'a> {
             Err(error) if error.get_ref().is_some() && !self.context.is_cancelled() => End::TooLong,
             Err(_) => End::Unreadable,
         };
+        // A zero byte in the part that is probed also discards the matches before it.
         match text.is_binary {
             true => Searched { hits: Hits::default(), end: End::Binary },
             false => Searched { hits: collector.hits, end },

@@ -65,6 +65,7 @@ impl Found {
         count >= self.limit || bytes >= MAX_BYTES
     }
 
+    /// How much a file counts towards the limit.
     fn weight(&self, hits: &Hits) -> u64 {
         if self.output == Output::Lines { hits.count } else { 1 }
     }

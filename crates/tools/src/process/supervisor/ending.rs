@@ -30,7 +30,8 @@ enum Stage {
     NotStarted,
     /// All processes were sent TERM and have until `until` to end.
     Terminating { until: Instant },
-    /// All processes are being sent KILL.
+    /// All processes are being sent KILL. `reported_left` is set once those that still live were
+    /// reported.
     Killing { since: Instant, next: Instant, reported_left: bool },
 }
 

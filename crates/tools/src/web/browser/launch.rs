@@ -191,7 +191,8 @@ fn private_env(env: Vec<(String, String)>, profile: &Profile) -> Vec<(String, St
     let mut env: Vec<_> =
         env.into_iter().filter(|(name, _)| !replaced.contains(&name.as_str())).collect();
     let folder = profile.path().to_string_lossy().into_owned();
-    // Chromium makes a socket below `TMPDIR` and exits if that path is longer than 107 bytes.
+    // Chromium makes a socket below `TMPDIR` and exits if that path is longer than 107 bytes. Its
+    // working folder is the profile.
     let temporary =
         if cfg!(target_os = "linux") { "/proc/self/cwd".to_owned() } else { folder.clone() };
     env.extend(replaced.map(|name| {

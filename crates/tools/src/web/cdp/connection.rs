@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use thiserror::Error;
@@ -282,7 +282,9 @@ impl Shared {
         };
         let Some(pending) = self.state().pending.remove(&id) else { return };
         let answer = match received.error {
-            None => received.result.ok_or(CdpError::Ended),
+            None => {
+                received.result.ok_or_else(|| serde_json::Error::missing_field("result").into())
+            }
             Some(Refusal { code: NO_SESSION, .. }) => Err(CdpError::Ended),
             Some(Refusal { code, message }) => Err(CdpError::Refused { code, message }),
         };

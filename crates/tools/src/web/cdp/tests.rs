@@ -75,6 +75,18 @@ fn each_command_gets_its_own_answer_in_whatever_order_they_come() {
 }
 
 #[test]
+fn an_answer_without_a_result_is_invalid() {
+    let browser = |socket: &mut Socket| {
+        let version = receive(socket);
+        send(socket, &json!({"id": version["id"]}));
+    };
+    with(browser, async |client| {
+        let error = client.execute(GetVersion {}).await.err().unwrap();
+        assert_eq!(error.to_string(), "invalid answer: missing field `result`");
+    });
+}
+
+#[test]
 fn commands_and_listeners_end_with_their_session() {
     let browser = |socket: &mut Socket| {
         let attach = receive(socket);

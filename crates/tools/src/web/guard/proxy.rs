@@ -65,7 +65,7 @@ pub(super) async fn serve(listener: TcpListener, judge: Arc<Judge>) -> Infallibl
 
 /// Serves one connection. The permit is held until its tunnels have ended too.
 async fn serve_connection(stream: TcpStream, judge: Arc<Judge>, permit: Arc<OwnedSemaphorePermit>) {
-    let answer = service_fn(move |request| {
+    let service = service_fn(move |request| {
         let (judge, permit) = (judge.clone(), permit.clone());
         async move { Ok::<_, Infallible>(answer(request, &judge, permit).await) }
     });
@@ -74,7 +74,7 @@ async fn serve_connection(stream: TcpStream, judge: Arc<Judge>, permit: Arc<Owne
         .header_read_timeout(HEAD_LIMIT)
         .max_buf_size(MAX_HEAD)
         .max_headers(MAX_FIELDS)
-        .serve_connection(TokioIo::new(stream), answer)
+        .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
     // An error is normal here: the browser may disconnect at any point.
     if let Err(error) = serving.await {

@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::time::{Duration, SystemTime};
 
 use holdpoint_common::FileMark;
+use holdpoint_common::limits::MAX_CALLS;
 use holdpoint_tools::testing::{Bench, rounds};
 use holdpoint_tools::{EditFile, WriteFile};
 use serde_json::json;
@@ -139,6 +140,24 @@ fn t_d10_edits_of_one_file_at_once_all_land() {
             (0..count).map(|line| format!("line ({line})\r\nand more\r\n")).collect();
         assert_eq!(fs::read_to_string(bench.root().join(&name)).unwrap(), expected);
     }
+}
+
+#[test]
+fn the_last_edit_of_the_longest_answer_lands() {
+    let bench = Bench::new();
+    fs::write(bench.root().join("a"), "one\n0\n").unwrap();
+    let last = EditFile::new();
+    let input = replace("a", "one", "1");
+    intent(&bench, &last, &input).unwrap();
+    for count in 1..MAX_CALLS {
+        let other = replace("a", &format!("\n{}\n", count - 1), &format!("\n{count}\n"));
+        call(&bench, EditFile::new(), other).unwrap();
+    }
+    call(&bench, last, input).unwrap();
+    assert_eq!(
+        fs::read_to_string(bench.root().join("a")).unwrap(),
+        format!("1\n{}\n", MAX_CALLS - 1)
+    );
 }
 
 #[test]

@@ -126,6 +126,41 @@ fn an_edit_over_the_limits_is_refused_without_an_ask() {
     assert_eq!(text(&bench), "y".repeat(250_000));
 }
 
+/// Each of these takes minutes if the work grows with the square of the size.
+#[test]
+fn an_edit_of_long_or_repeated_lines_takes_linear_time() {
+    let long = "a".repeat(1_000_000);
+    let old = format!("c\n{}", &long[..100_000]);
+    assert_eq!(
+        edited(&format!("c\r\n{long}\r\n"), &old, "d"),
+        format!("d{}\r\n", &long[100_000..])
+    );
+    let error = edit(&with(&format!("b\r\n{long}\r\n")), replace("a", &old, "d")).unwrap_err();
+    assert!(error.contains("old_string was not found"), "{error}");
+    let lines = "a\r\n".repeat(300_000);
+    let old = format!("{}b", "a\n".repeat(100_000));
+    assert_eq!(edited(&format!("{lines}b\r\n"), &old, "d"), format!("{}d\r\n", &lines[300_000..]));
+    // Many new line ends, far from the next one in the text.
+    let bench = with(&format!("{}{}\r\n", "b".repeat(200_000), "c".repeat(20_000_000)));
+    let input = json!({"path": "a", "old_string": "b", "new_string": "\n", "replace_all": true});
+    call(&bench, EditFile::new(), input).unwrap();
+    assert_eq!(text(&bench).matches("\r\n").count(), 200_001);
+}
+
+#[test]
+fn the_work_of_many_edits_is_bounded_by_the_size_of_the_text() {
+    let texts: Vec<_> = (0..=1_001).map(|number| number.to_string()).collect();
+    let steps: Vec<_> = texts.windows(2).map(|step| (&*step[0], &*step[1])).collect();
+    let bench = with("0");
+    edit(&bench, edits(&steps)).unwrap();
+    assert_eq!(text(&bench), "1001");
+    let large = format!("0\n{}", "a".repeat(60 << 20));
+    let bench = with(&large);
+    let error = edit(&bench, edits(&steps)).unwrap_err();
+    assert!(error.contains("a: 1001 edits are too many for a text of this size"), "{error}");
+    assert!(text(&bench) == large);
+}
+
 #[test]
 fn multiplying_edits_stop_at_the_largest_file_size() {
     let bench = with("x");

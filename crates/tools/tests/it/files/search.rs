@@ -154,6 +154,18 @@ fn m_e7_limits_are_reported_and_results_are_deterministic() {
 }
 
 #[test]
+fn a_count_of_matches_does_not_depend_on_the_context() {
+    let other = format!("{}\n", "x".repeat(400)).repeat(40);
+    let bench = with(&[("a", &format!("needle\n{other}").repeat(20))]);
+    for context in [0, 20] {
+        let search = |output: &str| {
+            grep(&bench, json!({"pattern": "needle", "output": output, "context": context}))
+        };
+        assert_eq!((search("count").as_str(), search("files").as_str()), ("a: 20\n", "a\n"));
+    }
+}
+
+#[test]
 fn m_e7_long_lines_are_cut_around_the_match() {
     let bench =
         with(&[("a", &format!("{}needle{}\nneedle\n", "漢".repeat(2_000), "é".repeat(3_000)))]);

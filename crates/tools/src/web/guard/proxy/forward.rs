@@ -62,7 +62,7 @@ pub(super) async fn forward(
     tokio::spawn(connection);
     let mut response = sender.send_request(request).await.map_err(unreachable)?;
     strip(response.headers_mut());
-    // Only the proxy's own pages carry it: a server must not pass for the guard.
+    // Only the proxy's own pages may have this field: a server must not pass for the guard.
     response.headers_mut().remove(GUARD_HEADER);
     Ok(response.map(Either::Left))
 }
