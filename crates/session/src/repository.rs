@@ -3,7 +3,9 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -67,6 +69,9 @@ pub(crate) struct Repository {
 
 /// The size of a file, and the time when it was last written.
 type FileStamp = (u64, SystemTime);
+
+/// Settings of git, each with its value. A key may have any bytes, not only UTF-8.
+type Settings = Vec<(OsString, &'static str)>;
 
 impl Repository {
     /// Reads the present state; `None` without git or a repository, or after the timeout.
@@ -174,30 +179,32 @@ impl Git {
     }
 
     /// The settings that override those of the repository. They also turn off its filters, which
-    /// are programs, under any name.
-    async fn settings(&self) -> Option<Vec<(String, String)>> {
-        let fixed = fixed_settings();
-        // Git fails if there are no filters.
-        let listed = self
-            .run(&["config", "--null", "--name-only", "--get-regexp", r"^filter\."], &fixed)
-            .await;
-        let listed = listed.unwrap_or_default();
-        let names = listed.split(|byte| *byte == 0).map(String::from_utf8_lossy);
-        let filters: BTreeSet<_> =
-            names.filter_map(|name| Some(name.rsplit_once('.')?.0.to_owned())).collect();
-        let off = filters.iter().flat_map(|filter| {
-            [("clean", ""), ("smudge", ""), ("process", ""), ("required", "false")]
-                .map(|(key, value)| (format!("{filter}.{key}"), value.to_owned()))
-        });
-        Some(fixed.into_iter().chain(off).collect())
+    /// are programs, under any name. `None` if git can't list the settings.
+    async fn settings(&self) -> Option<Settings> {
+        let mut settings = fixed_settings();
+        let listed = self.run(&["config", "--null", "--name-only", "--list"], &settings).await?;
+        let filters: BTreeSet<_> = listed
+            .split(|byte| *byte == 0)
+            .filter(|name| name.starts_with(b"filter."))
+            .filter_map(|name| Some(&name[..name.iter().rposition(|byte| *byte == b'.')?]))
+            .collect();
+        for filter in filters {
+            for (key, value) in
+                [(".clean", ""), (".smudge", ""), (".process", ""), (".required", "false")]
+            {
+                let name = OsStr::from_bytes(&[filter, key.as_bytes()].concat()).to_owned();
+                settings.push((name, value));
+            }
+        }
+        Some(settings)
     }
 
     /// Runs git and returns its output; `None` if it fails.
-    async fn run(&self, args: &[&str], settings: &[(String, String)]) -> Option<Vec<u8>> {
+    async fn run(&self, args: &[&str], settings: &Settings) -> Option<Vec<u8>> {
         let numbered = settings.iter().enumerate().flat_map(|(n, (key, value))| {
             [
-                (format!("GIT_CONFIG_KEY_{n}"), key.clone()),
-                (format!("GIT_CONFIG_VALUE_{n}"), value.clone()),
+                (format!("GIT_CONFIG_KEY_{n}"), key.as_os_str()),
+                (format!("GIT_CONFIG_VALUE_{n}"), OsStr::new(value)),
             ]
         });
         let mut command = Command::new(&self.program);
@@ -210,8 +217,8 @@ impl Git {
 }
 
 /// The fixed settings, which suffice for commands that do not read the files of the folder.
-fn fixed_settings() -> Vec<(String, String)> {
-    SETTINGS.map(|(key, value)| (key.to_owned(), value.to_owned())).into()
+fn fixed_settings() -> Settings {
+    SETTINGS.map(|(key, value)| (key.into(), value)).into()
 }
 
 /// The entries of git's output, each of which ends with a zero byte.

@@ -195,6 +195,35 @@ async fn m_d6_nothing_that_the_repository_configures_is_run() {
     assert!(sprung.exists(), "{status:?}");
 }
 
+/// The name of a filter may have any bytes.
+#[tokio::test]
+async fn no_filter_of_the_repository_is_run_whatever_its_name() {
+    for name in [&b"\xff"[..], b"\xc3.\xfe", b"", b"x=y", b"Upper", "ü".as_bytes()] {
+        let shown = name.escape_ascii();
+        let harness = Harness::start();
+        let folder = harness.folder.path();
+        let outside = tempfile::tempdir().unwrap();
+        let (sprung, trap) = (outside.path().join("sprung"), outside.path().join("trap"));
+        fs::write(&trap, format!("#!/bin/sh\ntouch {}\ncat\n", sprung.display())).unwrap();
+        fs::set_permissions(&trap, fs::Permissions::from_mode(0o755)).unwrap();
+        git(folder, &["init", "-q"]);
+        fs::write(folder.join("file"), "old").unwrap();
+        git(folder, &["add", "."]);
+        git(folder, &["commit", "-qm", "first"]);
+        fs::write(folder.join(".gitattributes"), [b"file filter=", name, b"\n"].concat()).unwrap();
+        let clean = format!("\"]\n\tclean = {}\n", trap.display());
+        let mut config = fs::read(folder.join(".git/config")).unwrap();
+        config.extend([b"[filter \"", name, clean.as_bytes()].concat());
+        fs::write(folder.join(".git/config"), config).unwrap();
+        // Text of the same length, so that git must read the file.
+        let files = changed(&harness, "echo -n new > file").await;
+        assert!(!sprung.exists(), "filter `{shown}`");
+        assert_eq!(files, ["file"], "filter `{shown}`");
+        let status = Command::new("git").args(["status"]).current_dir(folder).output().unwrap();
+        assert!(sprung.exists(), "a plain `git status` runs filter `{shown}`: {status:?}");
+    }
+}
+
 /// A missing object would have to be fetched, by a command that the repository chooses.
 #[tokio::test]
 async fn m_d6_nothing_is_fetched() {
