@@ -228,8 +228,8 @@ impl SessionActor {
         }
     }
 
-    /// Adds the output to the result of a call that was ended by the session, not by its runner. The
-    /// output is the text in the ring and in the outbox.
+    /// Adds the output to the result of a call that was ended by the session, not by its runner.
+    /// The output is the text in the ring and in the outbox.
     fn keep_output(&self, result: &mut ToolResult) {
         if result.status != ToolStatus::Interrupted || !result.output.is_empty() {
             return;
@@ -247,6 +247,7 @@ impl SessionActor {
     fn publish_delta(&mut self, delta: Delta, ctx: &mut Context<Self>) {
         let open = self.state.turn();
         let turn = open.map(|open| open.id);
+        // Step 0 means that no step has begun.
         let step = open.map(|open| open.step).filter(|step| *step > 0);
         let event = Arc::new(Event {
             seq: self.take_number(ctx),

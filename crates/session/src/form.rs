@@ -234,6 +234,7 @@ impl AskForm {
             pressed
         };
         let is_answer = matches!(pressed, Pressed::Answer(_));
+        // Typing does not delay the Enter that sends the text.
         let is_text = accepts_text && matches!(pressed, Pressed::Typed | Pressed::Nothing);
         if !is_answer && !is_text {
             self.guard.restart(at);
@@ -255,8 +256,9 @@ impl AskForm {
         Pressed::Typed
     }
 
-    /// Whether typed or pasted text goes into the field that is shown. If the user has chosen to
-    /// write, the first letters are not lost.
+    /// Whether typed or pasted text goes into the field that is shown. A user who has chosen to
+    /// write need not wait for the guard, so that the first letters are not lost; but after an
+    /// interrupt the guard counts, so that no answer follows at once.
     fn accepts_text(&self, at: Instant) -> bool {
         match self.entry() {
             Entry::Text { chosen } => self.guard.is_over(at) || chosen && !self.interrupted,

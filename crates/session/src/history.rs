@@ -111,9 +111,9 @@ pub fn join_prompts(messages: &mut Vec<Message>) {
 #[derive(Default)]
 struct HistoryBuilder {
     messages: Vec<Message>,
-    /// The messages without omissions, while a part is left out because of a refusal and the model
-    /// has not answered since.
-    whole: Option<Vec<Message>>,
+    /// The original messages, from the first that an omission may have changed, while a part is
+    /// left out because of a refusal and the model has not answered since.
+    whole: Option<WholeEnd>,
     /// The omissions since the last answer.
     tried: Vec<Omitted>,
     /// The number of refusals since the last answer.
@@ -134,6 +134,13 @@ struct HistoryBuilder {
     /// Whether the last message is the beginning of an iteration. Prompts are added to it, because
     /// the newest message is always sent, and the goal is in it.
     last_is_opening: bool,
+}
+
+/// The end of a conversation without omissions.
+struct WholeEnd {
+    /// The position of the first of these messages in the conversation.
+    from: usize,
+    messages: Vec<Message>,
 }
 
 impl HistoryBuilder {
@@ -192,6 +199,7 @@ impl HistoryBuilder {
         }
         self.ask_to_continue();
         if self.whole.take().is_some() {
+            // If results were left out again and again, the model would keep requesting them.
             self.helped = self.tried.last().copied().filter(|omitted| *omitted != Omitted::Results);
         } else {
             self.repeat_helpful_omission();
@@ -219,9 +227,7 @@ impl HistoryBuilder {
         self.close_calls();
         self.refusals += 1;
         self.unanswered_prompts.clear();
-        if let Some(whole) = self.whole.take() {
-            self.messages = whole;
-        }
+        self.restore_whole();
         let answered =
             self.messages.iter().rposition(|message| matches!(message, Message::Assistant(_)));
         let unanswered = self.messages.split_off(answered.map_or(0, |at| at + 1));
@@ -238,11 +244,18 @@ impl HistoryBuilder {
         self.close_calls();
         self.refusals += 1;
         self.tried.push(omitted);
-        match &self.whole {
-            Some(whole) => self.messages.clone_from(whole),
-            None => self.whole = Some(self.messages.clone()),
-        }
+        self.restore_whole();
+        let from = refused::first_changed(&self.messages, omitted);
+        self.whole = Some(WholeEnd { from, messages: self.messages[from..].to_vec() });
         refused::omit(&mut self.messages, omitted);
+    }
+
+    /// Undoes the omission, if a part is left out.
+    fn restore_whole(&mut self) {
+        if let Some(WholeEnd { from, messages }) = self.whole.take() {
+            self.messages.truncate(from);
+            self.messages.extend(messages);
+        }
     }
 
     fn repeat_helpful_omission(&mut self) {
@@ -274,10 +287,21 @@ impl HistoryBuilder {
     fn finish(mut self) -> Derived {
         self.close_calls();
         self.ask_to_continue();
-        let mut omissible = refused::omissible(self.whole.as_ref().unwrap_or(&self.messages));
-        if self.whole.is_none() {
-            self.repeat_helpful_omission();
-        }
+        let mut omissible = match self.whole.take() {
+            Some(WholeEnd { from, messages }) => {
+                let changed = self.messages.split_off(from);
+                self.messages.extend(messages);
+                let omissible = refused::omissible(&self.messages);
+                self.messages.truncate(from);
+                self.messages.extend(changed);
+                omissible
+            }
+            None => {
+                let omissible = refused::omissible(&self.messages);
+                self.repeat_helpful_omission();
+                omissible
+            }
+        };
         omissible.retain(|omitted| !self.tried.contains(omitted) && self.helped != Some(*omitted));
         Derived { messages: self.messages, omissible, refusals: self.refusals }
     }

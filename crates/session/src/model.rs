@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use futures_util::Stream;
+use holdpoint_common::limits::MAX_CALLS;
 use holdpoint_common::{AssistantMessage, ModelSettings, ToolResult, Usage};
 use holdpoint_tools::ToolSpec;
 use std::sync::Arc;
@@ -19,9 +20,6 @@ mod unusable;
 pub use catalog::{Catalog, DefaultModel, ProviderSetup};
 pub use provider::{Access, Provider};
 pub(crate) use unusable::Unusable;
-
-/// The most calls that one answer may have.
-pub(crate) const MAX_CALLS: usize = 1_000;
 
 /// A language model. Dropping a stream ends its request and closes the connection.
 pub trait Model: Send + Sync + 'static {
@@ -231,9 +229,7 @@ impl ModelError {
     pub fn blames_thoughts(&self) -> bool {
         let Self::Refused { message, .. } = self else { return false };
         let message = message.to_ascii_lowercase();
-        ["thinking", "thought", "reasoning", "signature"]
-            .iter()
-            .any(|words| message.contains(words))
+        ["thinking", "thought", "reasoning", "signature"].iter().any(|word| message.contains(word))
     }
 
     /// Whether the provider refused the request only because of its size.

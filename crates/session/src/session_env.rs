@@ -62,8 +62,9 @@ impl EngineEnv {
         (!self.store.is_durable()).then(|| IN_MEMORY.into())
     }
 
-    /// The approximate size in bytes of the part that all requests of the session share: this system
-    /// prompt and the tools. The tools differ little between sessions, so they are measured once.
+    /// The approximate size in bytes of the part that all requests of the session share: this
+    /// system prompt and the tools. The tools differ little between sessions, so they are measured
+    /// once.
     pub(crate) fn fixed_bytes(&self, settings: &SessionSettings, system: &str) -> u64 {
         let tools = self.tool_bytes.get_or_init(|| {
             let tools = (self.toolbox)(settings).specs().cloned().collect();

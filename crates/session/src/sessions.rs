@@ -195,8 +195,8 @@ impl Sessions {
     /// unless the answer would be refused: then the session stays as it is.
     ///
     /// # Errors
-    /// The errors of [`SessionHandle::answer`]; [`SessionError`] if there is no such session, or it can't be
-    /// opened.
+    /// The errors of [`SessionHandle::answer`]; [`SessionError`] if there is no such session, or it
+    /// can't be opened.
     pub async fn answer(&self, ask: &AskId, answer: Answer) -> Result<Answered, SessionError> {
         match self
             .act(&ask.session, AnswerRequest { ask: ask.clone(), answer: answer.clone() })

@@ -138,7 +138,8 @@ pub trait SessionLog: Send + Sync + 'static {
     /// They are not facts: an append with the answer, or with the end of its turn, drops them.
     ///
     /// # Errors
-    /// [`StoreError`]: the caller sends the same pieces again, with newer ones.
+    /// [`StoreError`]: the caller sends the same pieces again, with newer ones. Pieces that were
+    /// saved in spite of the error are replaced.
     fn keep_draft(&self, pieces: Vec<Arc<Event>>) -> BoxFuture<'static, Result<(), StoreError>>;
 
     /// The saved pieces of an answer that did not become a fact, in order.

@@ -39,7 +39,7 @@ use refusal::Refusal;
 use retry::Tries;
 
 /// The arguments of a runner.
-pub(crate) struct TurnJob {
+pub(crate) struct TurnSetup {
     pub(crate) turn: TurnId,
     /// Whether the turn is an iteration of a run.
     pub(crate) iteration: bool,
@@ -63,11 +63,11 @@ pub(crate) struct TurnJob {
 }
 
 /// Runs a turn to its end, and reports the end to the actor.
-pub(crate) async fn run(job: TurnJob) {
-    let lane = job.lane.clone();
-    let _alive = job.alive.clone();
-    let TurnJob { turn, iteration, first_item, step, pending_calls, used, env, toolbox, .. } = job;
-    let TurnJob { background, cancel, lane: to_actor, asks, alive, .. } = job;
+pub(crate) async fn run(setup: TurnSetup) {
+    let lane = setup.lane.clone();
+    let _alive = setup.alive.clone();
+    let TurnSetup { turn, iteration, first_item, step, pending_calls, used, env, .. } = setup;
+    let TurnSetup { toolbox, background, cancel, lane: to_actor, asks, alive, .. } = setup;
     let specs = toolbox.specs().cloned().collect();
     // A cut in the meantime takes effect at the first gate.
     let system =
@@ -290,6 +290,7 @@ impl Runner {
         if std::mem::replace(&mut self.continues, true) {
             return Some(End::failed(error.to_string()));
         }
+        // Clients see the continuation as the second of two tries.
         match self.wait_for_retry(&mut Tries::default(), 2, error).await {
             None => None,
             Some(answer::Stop::Failed(error)) => Some(End::failed(error)),

@@ -15,8 +15,14 @@ use crate::store::StoreError;
 pub(super) struct Draft {
     /// The pieces in order, with those of one item merged.
     pieces: Vec<Arc<Event>>,
+    /// The pieces before them that were sent to the store, until they are known to be saved. They
+    /// don't change, because the store may have saved them in spite of an error.
+    sent: Vec<Arc<Event>>,
     /// The next save, which is scheduled or under way.
     saving: Option<SpawnHandle>,
+    /// Why saves of the draft fail at present. Facts may be saved all the same. Clients have been
+    /// notified.
+    pub(super) failing: Option<Arc<str>>,
 }
 
 impl SessionActor {
@@ -31,46 +37,48 @@ impl SessionActor {
     /// Drops the draft, because the answer is a fact now or its turn is over.
     pub(super) fn end_draft(&mut self, ctx: &mut Context<Self>) {
         self.draft.pieces.clear();
+        self.draft.sent.clear();
         if let Some(saving) = self.draft.saving.take() {
             ctx.cancel_future(saving);
         }
     }
 
     fn save_draft_soon(&mut self, ctx: &mut Context<Self>) {
-        if self.draft.saving.is_none() && !self.draft.pieces.is_empty() {
+        if self.draft.saving.is_none() && !self.draft.is_saved() {
             self.draft.saving = Some(ctx.run_later(DRAFT_EVERY, Self::save_draft));
         }
     }
 
     fn save_draft(&mut self, ctx: &mut Context<Self>) {
-        let pieces = std::mem::take(&mut self.draft.pieces);
-        let saving = self.log.keep_draft(pieces.clone());
-        let saved = saving
-            .into_actor(self)
-            .map(move |saved, actor, ctx| actor.draft_saved(saved, pieces, ctx));
+        self.draft.sent.append(&mut self.draft.pieces);
+        let saving = self.log.keep_draft(self.draft.sent.clone());
+        let saved = saving.into_actor(self).map(|saved, actor, ctx| actor.draft_saved(saved, ctx));
         self.draft.saving = Some(ctx.spawn(saved));
     }
 
-    fn draft_saved(
-        &mut self,
-        saved: Result<(), StoreError>,
-        pieces: Vec<Arc<Event>>,
-        ctx: &mut Context<Self>,
-    ) {
+    fn draft_saved(&mut self, saved: Result<(), StoreError>, ctx: &mut Context<Self>) {
         self.draft.saving = None;
         match saved {
-            Ok(()) => self.notify_if_saved_again(ctx),
-            Err(error) => {
-                let newer = std::mem::replace(&mut self.draft.pieces, pieces);
-                newer.iter().for_each(|piece| self.draft.add(piece));
-                self.notify_not_saved(&error.to_string(), ctx);
+            Ok(()) => {
+                self.draft.sent.clear();
+                self.notify_if_saved_again(ctx);
             }
+            Err(error) => self.notify_draft_not_saved(&error.to_string(), ctx),
         }
         self.save_draft_soon(ctx);
     }
 }
 
 impl Draft {
+    fn is_saved(&self) -> bool {
+        self.pieces.is_empty() && self.sent.is_empty()
+    }
+
+    /// Whether the store still has to confirm a save.
+    pub(super) fn is_save_pending(&self) -> bool {
+        !self.sent.is_empty()
+    }
+
     fn add(&mut self, event: &Arc<Event>) {
         match self.pieces.last_mut().filter(|last| item(last) == item(event)) {
             Some(last) => {

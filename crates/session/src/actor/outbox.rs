@@ -34,7 +34,7 @@ pub(crate) struct Outbox {
     saving: bool,
     /// The number of the last saved fact.
     saved: u64,
-    /// Why saving fails or is late at present. Clients have been notified.
+    /// Why saves of facts fail or are late at present. Clients have been notified.
     failing: Option<Arc<str>>,
     /// Whether the next save waits for [`RETRY_DELAY`] after a failed one.
     retrying: bool,
@@ -128,12 +128,13 @@ impl Outbox {
         weights().sum::<usize>() - weights().max().unwrap_or_default() > max_bytes
     }
 
-    /// Whether more than `max_bytes` bytes of events wait for saves, not counting the largest parcel.
+    /// Whether more than `max_bytes` bytes of events wait for saves, not counting the largest
+    /// parcel.
     fn is_overfull(&self, max_bytes: usize) -> bool {
         self.weight.saturating_sub(self.largest) > max_bytes
     }
 
-    /// The size of the unsaved facts in bytes, if saving fails or is late at present.
+    /// The size of the unsaved facts in bytes, if saving them fails or is late at present.
     pub(super) fn unsaved_while_failing(&self) -> Option<usize> {
         self.failing.is_some().then(|| self.unsaved_bytes())
     }
@@ -179,7 +180,7 @@ impl SessionActor {
         self.release_parcels(ctx);
     }
 
-    /// Carries out the parcels that need no further save, or all parcels while saving fails.
+    /// Carries out the parcels that need no further save, or all parcels while saves of facts fail.
     fn release_parcels(&mut self, ctx: &mut Context<Self>) {
         let failing = self.outbox.failing.is_some();
         while let Some(held) =
@@ -259,22 +260,51 @@ impl SessionActor {
 
     /// Notifies clients if saving had failed and everything is saved now.
     pub(super) fn notify_if_saved_again(&mut self, ctx: &mut Context<Self>) {
-        if self.outbox.failing.is_some() && self.outbox.unsaved.is_empty() {
-            self.outbox.failing = None;
-            tracing::info!("saving works again");
-            let not_saved = self.env.not_saved.clone();
-            self.shown.send_modify(|shown| Arc::make_mut(shown).set_not_saved(not_saved));
-            self.publish_delta(Delta::SavedAgain, ctx);
+        if !self.outbox.unsaved.is_empty() {
+            return;
+        }
+        let failed = self.outbox.failing.take().or_else(|| self.draft.failing.take());
+        let Some(reason) = failed else { return };
+        if self.draft.is_save_pending() {
+            self.draft.failing.get_or_insert(reason);
+            return self.show_failing();
+        }
+        self.draft.failing = None;
+        tracing::info!("saving works again");
+        self.show_failing();
+        self.publish_delta(Delta::SavedAgain, ctx);
+    }
+
+    /// Why saving fails or is late at present: that of facts, else that of the draft.
+    fn failing(&self) -> Option<Arc<str>> {
+        self.outbox.failing.clone().or_else(|| self.draft.failing.clone())
+    }
+
+    /// Updates the reason in the published snapshot.
+    fn show_failing(&self) {
+        let not_saved = self.env.not_saved.clone().or_else(|| self.failing());
+        self.shown.send_modify(|shown| Arc::make_mut(shown).set_not_saved(not_saved));
+    }
+
+    /// Notifies clients, once, that a save of the draft failed. Facts still wait for their saves.
+    pub(super) fn notify_draft_not_saved(&mut self, reason: &str, ctx: &mut Context<Self>) {
+        let before = self.draft.failing.replace(reason.into());
+        if self.outbox.failing.is_some() || before.as_deref() == Some(reason) {
+            return;
+        }
+        self.show_failing();
+        if before.is_none() {
+            tracing::error!(reason, "draft not saved");
+            self.publish_delta(Delta::NotSaved { reason: reason.to_owned() }, ctx);
         }
     }
 
-    /// Notifies clients, once, that a save failed or is late. The session continues.
+    /// Notifies clients, once, that a save of facts failed or is late. The session continues.
     pub(super) fn notify_not_saved(&mut self, reason: &str, ctx: &mut Context<Self>) {
         if let Some(before) = self.outbox.failing.replace(reason.into()) {
             // Only the shown reason changes. Clients were notified when saving first failed.
             if *before != *reason {
-                let not_saved = self.env.not_saved.clone().or_else(|| self.outbox.failing.clone());
-                self.shown.send_modify(|shown| Arc::make_mut(shown).set_not_saved(not_saved));
+                self.show_failing();
             }
             return;
         }
@@ -297,7 +327,7 @@ impl SessionActor {
         }
     }
 
-    /// Refuses new work while too much is unsaved and saving fails or falls behind.
+    /// Refuses new work while too much is unsaved and saves of facts fail or fall behind.
     pub(super) fn check_room_for_work(&self) -> Result<(), Refused> {
         if self.outbox.failing.is_some() || self.outbox.is_behind(self.env.limits.buffered_bytes) {
             self.check_unsaved_bound()?;
@@ -336,12 +366,9 @@ impl SessionActor {
             }
         }
         if let Some(mut snapshot) = parcel.snapshot {
-            snapshot.set_not_saved(
-                self.env
-                    .not_saved
-                    .clone()
-                    .or_else(|| self.outbox.failing.clone().filter(|_| !saved)),
-            );
+            let all_saved = saved && !self.draft.is_save_pending();
+            let failing = || self.failing().filter(|_| !all_saved);
+            snapshot.set_not_saved(self.env.not_saved.clone().or_else(failing));
             snapshot.clients = self.clients.len();
             self.publish_snapshot(snapshot);
         }

@@ -140,6 +140,7 @@ impl Receiver {
                     break;
                 }
             }
+            // No event weighs 0, so `bytes` is 0 only if none was taken.
             (bytes > 0 || max == 0).then_some(())
         };
         self.wait(take).await;

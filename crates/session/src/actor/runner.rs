@@ -11,7 +11,7 @@ use tracing::Instrument;
 use super::SessionActor;
 use crate::lane::{LANE_CAPACITY, LaneMessage};
 use crate::state::{Phase, Report, RunnerReport};
-use crate::turn::{self, TurnJob};
+use crate::turn::{self, TurnSetup};
 
 pub(super) struct Runner {
     turn: TurnId,
@@ -51,7 +51,7 @@ impl SessionActor {
             .step_usage(open.open_step.unwrap_or_default(), self.env.moment(self.numbers.next()));
         let cancel = CancellationToken::new();
         if matches!(self.state.phase(), Phase::Interrupting(..)) {
-            // The cut was saved before the start.
+            // The turn was cut while its start waited for the save.
             cancel.cancel();
         }
         let (lane, receiver) = mpsc::channel(LANE_CAPACITY);
@@ -61,7 +61,7 @@ impl SessionActor {
         let weak_lane = lane.downgrade();
         let toolbox =
             self.toolbox.take().unwrap_or_else(|| (self.env.toolbox)(self.state.settings()));
-        let job = TurnJob {
+        let setup = TurnSetup {
             turn,
             iteration: self.state.run().is_some(),
             first_item: self.state.next_item().max(self.first_item),
@@ -84,7 +84,7 @@ impl SessionActor {
             ended: false,
         });
         let span = tracing::info_span!("turn", %turn);
-        self.env.runtime.spawn(turn::run(job).instrument(span));
+        self.env.runtime.spawn(turn::run(setup).instrument(span));
     }
 
     /// Cancels the runner at the cut, without waiting for a save.

@@ -7,7 +7,8 @@ use tokio::sync::oneshot;
 
 use super::SessionActor;
 
-/// Waits for the end of a turn. The reply is `None` if the turn is neither the open one nor the last.
+/// Waits for the end of a turn. The reply is `None` if the turn is neither the open one nor the
+/// last.
 #[derive(Message)]
 #[rtype(result = "Option<oneshot::Receiver<TurnEnd>>")]
 pub(crate) struct AwaitEnd {

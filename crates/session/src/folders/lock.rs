@@ -132,7 +132,8 @@ fn is_at(path: &Path, file: &Metadata) -> bool {
 /// The process that is named in the lock file, if it has that file open.
 fn holder(path: &Path) -> Option<u32> {
     let pid = fs::read_to_string(path).ok()?.lines().next()?.parse().ok()?;
-    // An examined file stays open a moment longer, so this process does not examine its own files.
+    // While a file is examined, closing it does not release its lock, so this process does not
+    // examine its own files.
     (pid == std::process::id() || has_open(pid, path)).then_some(pid)
 }
 

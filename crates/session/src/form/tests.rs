@@ -28,7 +28,7 @@ fn pause(kind: PauseKind) -> Ask {
     ask(AskRequest::Pause(PauseRequest { kind, tool_name, message, details: None }))
 }
 
-/// The effect of a key long after the ask appeared.
+/// The effect of a key as soon as the guard is over.
 fn late(ask: Ask, key: Key) -> Pressed {
     let now = Instant::now();
     AskForm::new(ask, now).press(key, now + GUARD)

@@ -22,9 +22,8 @@ pub(super) fn omissible(messages: &[Message]) -> Vec<Omitted> {
             omissible.push(omitted);
         }
     }
-    let has_more =
-        |message| has_part(message, Omitted::Calls) || has_part(message, Omitted::Thoughts);
-    if before.iter().any(has_more)
+    // Only if this leaves out more than the calls or the thoughts of the last answer alone.
+    if before.iter().any(has_call_or_thought)
         || last.iter().any(|message| has_part(message, Omitted::Calls))
             && last.iter().any(|message| has_part(message, Omitted::Thoughts))
     {
@@ -50,10 +49,21 @@ fn has_part(message: &Message, omitted: Omitted) -> bool {
     }
 }
 
+fn has_call_or_thought(message: &Message) -> bool {
+    has_part(message, Omitted::Calls) || has_part(message, Omitted::Thoughts)
+}
+
+/// The position of the first message that an omission can change. Results follow their calls.
+pub(super) fn first_changed(messages: &[Message], omitted: Omitted) -> usize {
+    match omitted {
+        Omitted::History => messages.iter().position(has_call_or_thought).unwrap_or(messages.len()),
+        Omitted::Calls | Omitted::Thoughts | Omitted::Results => last_answer(messages),
+    }
+}
+
 /// Leaves a part out of the conversation.
 pub(super) fn omit(messages: &mut Vec<Message>, omitted: Omitted) {
-    let from = if omitted == Omitted::History { 0 } else { last_answer(messages) };
-    for message in messages.split_off(from) {
+    for message in messages.split_off(first_changed(messages, omitted)) {
         match (message, omitted) {
             (Message::Assistant(answer), Omitted::Calls) => {
                 messages.push(Message::Assistant(with_calls_as_text(answer)))

@@ -94,6 +94,7 @@ impl<S: Subscriber + for<'span> LookupSpan<'span>> Filter<S> for Debugged {
     }
 }
 
+/// Whether a span or line is from our crates and not below debug level.
 fn is_ours(metadata: &Metadata<'_>) -> bool {
     metadata.target().starts_with("holdpoint") && *metadata.level() <= Level::DEBUG
 }

@@ -46,6 +46,8 @@ impl LocalAttachment {
             Err(SessionError::Gone { .. }) => session.send(attach).await?,
             attached => attached?,
         };
+        // With a limit, facts are skipped too, so a gap in the numbers does not mean a missing
+        // piece. `after(0)` completes no items.
         let items =
             if from.limit.is_some() { OpenItems::after(0) } else { OpenItems::after(from.after) };
         Ok(Self::new(attached?, items))

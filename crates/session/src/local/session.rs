@@ -137,6 +137,7 @@ impl SessionBackend for LocalSession {
                 .await
                 .ok()
                 .map(|snapshot| Arc::clone(&snapshot));
+            // `has_changed` fails without a publisher. Then the last snapshot may be outdated.
             if let (Some(snapshot), Ok(_)) = (matched, shown.has_changed()) {
                 return Ok(snapshot);
             }

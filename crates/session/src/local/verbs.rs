@@ -91,6 +91,7 @@ impl CarryOut for AnswerRequest {
             if let Err(SessionError::NotLive { .. } | SessionError::Refused(Refused::Closed)) =
                 answered
             {
+                // The log says whether the answer is refused, and why.
                 check().await?;
             }
             answered

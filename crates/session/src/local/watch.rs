@@ -72,6 +72,7 @@ impl LocalWatch {
             self.report_live(&before, &live);
         }
         let new = live.iter().filter(|(id, _)| !before.contains_key(id)).count();
+        // A session that became live and ended since the last read is only in the list.
         let missed_starts = live_starts - self.live_starts != new as u64;
         self.live =
             live.into_iter().map(|(id, shown)| (id, WatchStream::from_changes(shown))).collect();

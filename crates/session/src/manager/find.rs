@@ -1,6 +1,6 @@
 //! Finding sessions by id or name, live and saved, and listing them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,45 +55,49 @@ impl Registry {
     /// starting an actor.
     pub(super) async fn snapshot(&self, given: &str) -> Result<SeenSnapshot, SessionError> {
         let known = self.match_ids(given);
-        let ids = match &known {
-            KnownIds::Exactly(id) => std::slice::from_ref(id).iter().collect::<Vec<_>>(),
-            KnownIds::Named(id, _) => vec![id],
-            KnownIds::Prefix(ids) => ids.iter().collect(),
-        };
-        let subscribe = |id: &SessionId| {
-            let shown = self.read_record(id, |record| record.shown.subscribe())?;
-            Some((id.clone(), (shown, self.lifecycle().is_live(id))))
-        };
-        let shown_by_id: BTreeMap<_, _> = ids.into_iter().filter_map(subscribe).collect();
         let engine = &self.engine;
         if !matches!(known, KnownIds::Exactly(_)) {
             self.mended().await;
         }
         let id = resolve_id(given, known, &*engine.store).await?;
-        if let Some((shown, live)) = shown_by_id.get(&id) {
-            let mut snapshot = shown.borrow().clone();
-            let gaps = engine.store.gaps(&id);
-            if !gaps.is_empty() {
-                Arc::make_mut(&mut snapshot).gaps.merge(&gaps);
-            }
-            return Ok(SeenSnapshot { snapshot, live: *live });
+        if let Some(seen) = self.known_snapshot(&id) {
+            return Ok(seen);
         }
-        let state = saved::fold(&id, &*engine.store.open(&id).await?).await?;
+        let folded = match engine.store.open(&id).await {
+            Ok(log) => saved::fold(&id, &*log).await,
+            Err(error) => Err(error.into()),
+        };
+        // The session may have become live while the store was read.
+        if let Some(seen) = self.known_snapshot(&id) {
+            return Ok(seen);
+        }
+        let state = folded?;
         let mut snapshot = state.snapshot(state.last(), 0, engine.not_saved());
         // Jobs do not run without an actor. A process that was killed could not log their ends.
         snapshot.jobs.clear();
         Ok(SeenSnapshot { snapshot: Arc::new(snapshot), live: false })
     }
 
+    /// The snapshot of a session that is or was live in this process.
+    fn known_snapshot(&self, id: &SessionId) -> Option<SeenSnapshot> {
+        let mut snapshot = self.read_record(id, |record| record.shown.borrow().clone())?;
+        let gaps = self.engine.store.gaps(id);
+        if !gaps.is_empty() {
+            Arc::make_mut(&mut snapshot).gaps.merge(&gaps);
+        }
+        Some(SeenSnapshot { snapshot, live: self.lifecycle().is_live(id) })
+    }
+
     /// Lists all sessions.
     pub(super) async fn list(self: &Rc<Self>) -> Result<Vec<SessionSummary>, SessionError> {
-        let mut sessions = self.list_known();
         self.mended().await;
         self.check_store().await;
-        let known: BTreeSet<_> = sessions.iter().map(|(.., summary)| summary.id.clone()).collect();
         let store = &self.engine.store;
-        let saved =
-            store.list().await?.into_iter().filter(|saved| !known.contains(&saved.summary.id));
+        let saved = store.list().await?;
+        // The records are read last: a session may have become live while the store was read.
+        let mut sessions = self.list_known();
+        let known: BTreeSet<_> = sessions.iter().map(|(.., summary)| summary.id.clone()).collect();
+        let saved = saved.into_iter().filter(|saved| !known.contains(&saved.summary.id));
         sessions.extend(saved.map(|saved| (false, saved.opened, saved.summary)));
         for (.., summary) in &mut sessions {
             summary.gaps.merge(&store.gaps(&summary.id));
@@ -145,7 +149,8 @@ impl Registry {
         if let Some(id) = id.as_ref().filter(is_known) {
             return KnownIds::Exactly(id.clone());
         }
-        match lifecycle.names.holder(given).cloned() {
+        // A new session that is not open yet has no record, and may never get one.
+        match lifecycle.names.holder(given).filter(is_known).cloned() {
             Some(named) => KnownIds::Named(named, id),
             None => {
                 let ids = lifecycle.records().map(|(id, ..)| id);

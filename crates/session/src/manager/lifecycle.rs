@@ -408,8 +408,9 @@ impl<H: Host> Lifecycle<H> {
         }
     }
 
-    /// Removes the session if it is only saved and has no record, or its record `is_unused`.
-    /// Otherwise it is checked again later.
+    /// Removes the session if it is only saved and has no record, or its record `is_unused`, which
+    /// also receives whether the session is closed. A saved session that stays is checked again
+    /// later.
     pub(super) fn remove_if(
         &mut self,
         id: &SessionId,

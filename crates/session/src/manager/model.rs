@@ -1,5 +1,5 @@
-//! Changing a session's model: it is found by name, and given to the session's actor and to later
-//! actors.
+//! Changing a session's model: the new one is found by name, and given to the session's actor and
+//! to later actors.
 
 use std::rc::Rc;
 use std::sync::Arc;

@@ -48,10 +48,13 @@ impl Registry {
         }
         let id = fresh_id();
         let mut owned = self.own_new(&id).await?;
+        // A refused name must not unload another session to make room. The name is freed with the
+        // log.
+        let name = self.reserve_name(&id, open.name, folder_name(&open.workspace))?;
         owned.take_place().await?;
         let settings = SessionSettings {
             id: id.clone(),
-            name: self.reserve_name(&id, open.name, folder_name(&open.workspace))?,
+            name,
             workspace,
             model: model.name().to_owned(),
             asks: open.asks,
@@ -100,7 +103,7 @@ impl Registry {
         let if_saved = if supplies.is_some() { IfSaved::Open } else { IfSaved::Fail };
         match (self.access(id, seen, if_saved).await?, supplies) {
             (Reached::Live(live), _) => Ok(live),
-            (Reached::Saved(owned), Some(supplies)) => owned.open(seen, supplies, false).await,
+            (Reached::Saved(owned), Some(supplies)) => owned.open(seen, supplies, if_saved).await,
             (Reached::Saved(_), None) => Err(SessionError::NotLive { session: id.clone() }),
         }
     }
@@ -113,7 +116,7 @@ impl Registry {
     ) -> Result<Live, SessionError> {
         match self.access(id, 0, IfSaved::Reopen).await? {
             Reached::Live(live) => Ok(live),
-            Reached::Saved(owned) => owned.open(0, supplies, true).await,
+            Reached::Saved(owned) => owned.open(0, supplies, IfSaved::Reopen).await,
         }
     }
 
@@ -137,8 +140,8 @@ impl Registry {
         let settings = state.settings();
         let model = self.catalog_for(supplies.models.clone()).get(&settings.model).unwrap_or_else(
             |error| {
-                // Without its model, the session can still be read. Every request to the model fails
-                // with this error.
+                // Without its model, the session can still be read. Every request to the model
+                // fails with this error.
                 Arc::new(Unusable { name: settings.model.clone(), error })
             },
         );
@@ -152,9 +155,9 @@ impl Owned {
         mut self,
         seen: u64,
         supplies: &Supplies,
-        even_closed: bool,
+        if_saved: IfSaved,
     ) -> Result<Live, SessionError> {
-        let opened = self.try_open(seen, supplies, even_closed).await;
+        let opened = self.try_open(seen, supplies, if_saved).await;
         match &opened {
             // Of the waiting callers, only those that reopen a closed session may open this one.
             Err(SessionError::Refused(Refused::Closed)) => self.set_closed(true),
@@ -168,12 +171,12 @@ impl Owned {
         &mut self,
         seen: u64,
         supplies: &Supplies,
-        even_closed: bool,
+        if_saved: IfSaved,
     ) -> Result<Live, SessionError> {
         let (LoadedSession { log, state, draft, .. }, workspace) =
             self.registry.load_saved(&self.id).await?;
         let closed = matches!(state.phase(), Phase::Closed);
-        if closed && !even_closed {
+        if closed && if_saved != IfSaved::Reopen {
             return Err(Refused::Closed.into());
         }
         self.take_place().await?;

@@ -18,7 +18,7 @@ impl Registry {
         let mut running = Vec::new();
         for record in self.lifecycle().records_mut() {
             if let Some(actor) = record.actor.take() {
-                // Bounded: one for each actor.
+                // Bypasses the mailbox's bound, but sends only one message to each actor.
                 actor.address.do_send(state::Shutdown);
                 running.push(actor.alive);
             }

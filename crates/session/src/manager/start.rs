@@ -169,7 +169,7 @@ impl Registry {
                 Err(_) => ActorEnd::Unloaded,
             };
             let alive = registry.actor_ended(&id, end);
-            // Boxed, so that a live session has no memory for this timeout.
+            // Boxed, so that a live session needs no memory for this timeout.
             wait_for_end(alive, registry.end_timeout()).boxed_local().await;
             end
         });
@@ -206,9 +206,10 @@ async fn log_corrections(
     Ok(())
 }
 
-/// The first item id that clients have not seen. If the last owner saved all facts, every item that
-/// is missing from the log took an event number. If not, it gave back none of its reserved numbers,
-/// and far more ids are skipped than clients have seen.
+/// The first item id that clients have not seen. One id is skipped for each event number after the
+/// last fact: if the last owner saved all facts, every item that is missing from the log took one
+/// of these numbers. If not, it gave back none of its reserved numbers, and far more ids are
+/// skipped than clients have seen.
 pub(super) fn first_item(state: &State, numbers: &Numbers) -> ItemId {
     let unsaved = numbers.last_used().saturating_sub(state.last());
     ItemId(state.next_item().0.saturating_add(unsaved))

@@ -27,6 +27,9 @@ const MAX_VARIABLE_BYTES: usize = 1024;
 const SEGMENT_ESCAPES: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
+/// The characters that are escaped in the client's name, besides those outside ASCII.
+const NAME_ESCAPES: &AsciiSet = &CONTROLS.add(b'%');
+
 /// A client and its access to a daemon. Each request has a connection of its own. No connection
 /// stays open between requests, so the next request finds a daemon that was restarted.
 #[derive(Clone)]
@@ -50,7 +53,7 @@ impl Connection {
     }
 
     pub(super) fn for_client(self, who: &Who) -> Self {
-        Self { client: utf8_percent_encode(&who.name, CONTROLS).to_string().into(), ..self }
+        Self { client: utf8_percent_encode(&who.name, NAME_ESCAPES).to_string().into(), ..self }
     }
 
     pub(super) fn with_supplies(self, supplies: Supplies) -> Self {
@@ -162,4 +165,21 @@ pub(super) fn http_error(error: HttpError) -> SessionError {
 /// The error for a reply that can't be read.
 fn unreadable_reply(error: &impl std::fmt::Display) -> SessionError {
     SessionError::Disconnected { message: format!("unreadable reply from the daemon: {error}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use percent_encoding::percent_decode_str;
+
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_client_is_sent_without_change() {
+        for name in ["100%41", "%", "é%\n\u{1f600}"] {
+            let who = Who::named(name);
+            let connection = Connection::new(Path::new("socket").into(), &who);
+            let decoded = percent_decode_str(&connection.client).decode_utf8_lossy();
+            assert_eq!(decoded, name);
+        }
+    }
 }

@@ -107,7 +107,7 @@ impl SessionBackend for RemoteSession {
                     return matching().ok_or(error);
                 }
             };
-            // Together with each event, the stream delivers the snapshot that it changed.
+            // Before each event, the stream delivers a snapshot that includes its change.
             while matching().is_none() && events.next().await.is_some() {}
         }
     }

@@ -32,6 +32,7 @@ impl WatchBackend for RemoteWatch {
         loop {
             let frame = match self.frames.next().await {
                 Ok(Some(frame)) => frame,
+                // Only a stopping daemon ends the stream cleanly.
                 Ok(None) => {
                     self.stopped = true;
                     return None;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use holdpoint_common::{
-    Event, Fact, NOTES_KEPT, PromptFact, RunFact, SessionFact, TaskFact, ToolFact, TurnFact,
+    Event, Fact, NOTES_KEPT, PromptFact, RunFact, SessionFact, TaskFact, TaskId, ToolFact, TurnFact,
 };
 
 /// The most bytes of a conversation that are kept. Beyond that the oldest facts are forgotten,
@@ -70,6 +70,8 @@ impl Conversation {
     pub(super) fn push(&mut self, event: &Arc<Event>) {
         self.weight += event.weight();
         Arc::make_mut(&mut self.events).push(Arc::clone(event));
+        // The facts that have to be kept may exceed the bound. They are not copied again for every
+        // new fact, but only after an eighth of the bound.
         if self.weight > MAX_CONVERSATION_BYTES.max(self.weight_kept + MAX_CONVERSATION_BYTES / 8) {
             self.forget();
         }
@@ -97,22 +99,15 @@ impl Conversation {
             |event: &Arc<Event>| matches!(event.fact(), Some(Fact::Run(RunFact::Started { .. })));
         let last_run = self.events.iter().rposition(is_run_start);
         let unanswered: BTreeSet<_> = self.unanswered_prompts().map(|event| event.seq).collect();
-        let mut moved = BTreeSet::new();
-        let mut notes = 0;
+        let mut newest = NewestTaskFacts::default();
         let mut kept: Vec<_> = (0..self.events.len())
             .rev()
             .filter(|at| match self.events[*at].fact() {
                 Some(Fact::Run(RunFact::Started { .. })) => Some(*at) == last_run,
-                Some(Fact::Task(TaskFact::Added { .. })) => true,
                 Some(Fact::Prompt(PromptFact::Accepted { .. })) => {
                     unanswered.contains(&self.events[*at].seq)
                 }
-                // Only a task's last move counts.
-                Some(Fact::Task(TaskFact::Moved { task, .. })) => moved.insert(*task),
-                Some(Fact::Task(TaskFact::NoteTaken { .. })) => {
-                    notes += 1;
-                    notes <= NOTES_KEPT
-                }
+                Some(Fact::Task(fact)) => newest.needs(fact),
                 _ => false,
             })
             .collect();
@@ -166,68 +161,85 @@ impl Conversation {
         let iteration = self.events[..from].iter().rposition(|event| {
             matches!(event.fact(), Some(Fact::Run(RunFact::IterationStarted { .. })))
         });
+        let mut newest = NewestTaskFacts::default();
         let is_needed = |at: &usize| {
-            Some(*at) == prompt || Some(*at) == iteration || begins_iterations(&self.events[*at])
+            if Some(*at) == iteration {
+                // The iteration begins with the tasks and notes of its time.
+                newest = NewestTaskFacts::default();
+                return true;
+            }
+            match self.events[*at].fact() {
+                Some(Fact::Run(RunFact::Started { .. })) => true,
+                Some(Fact::Task(fact)) => newest.needs(fact),
+                _ => Some(*at) == prompt,
+            }
         };
-        let kept: Vec<_> = (0..from).filter(is_needed).chain(from..self.events.len()).collect();
+        let mut kept: Vec<_> = (0..from).rev().filter(is_needed).collect();
+        kept.reverse();
+        kept.extend(from..self.events.len());
         self.keep(&kept);
     }
 }
 
-/// Whether the fact is one that an iteration begins with.
-fn begins_iterations(event: &Event) -> bool {
-    matches!(
-        event.fact(),
-        Some(
-            Fact::Run(RunFact::Started { .. })
-                | Fact::Task(
-                    TaskFact::Added { .. } | TaskFact::Moved { .. } | TaskFact::NoteTaken { .. }
-                )
-        )
-    )
+/// Selects the facts from which the tasks and the newest notes can be derived.
+#[derive(Default)]
+struct NewestTaskFacts {
+    moved: BTreeSet<TaskId>,
+    notes: usize,
+}
+
+impl NewestTaskFacts {
+    /// Whether a fact is needed besides the newer ones. The newest fact comes first.
+    fn needs(&mut self, fact: &TaskFact) -> bool {
+        match fact {
+            TaskFact::Added { .. } => true,
+            // Only a task's last move counts.
+            TaskFact::Moved { task, .. } => self.moved.insert(*task),
+            TaskFact::NoteTaken { .. } => {
+                self.notes += 1;
+                self.notes <= NOTES_KEPT
+            }
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use holdpoint_common::{
-        AssistantMessage, Block, BlockKind, Body, CallId, ItemId, PromptId, Timestamp, ToolResult,
-        ToolStatus, Who,
+        AssistantMessage, Block, BlockKind, Body, CallId, ItemId, Note, PromptId, TaskState,
+        Timestamp, ToolResult, ToolStatus, TurnId, Who,
     };
 
     use super::*;
 
-    /// A prompt or an answer of the given size.
-    fn event(seq: u64, bytes: usize, prompt: bool) -> Arc<Event> {
-        let fact = if prompt {
-            Fact::Prompt(PromptFact::Accepted {
-                prompt: PromptId(seq),
-                text: "x".repeat(bytes).into(),
-                by: Who::named("test"),
-            })
-        } else {
-            let (item, text) = (ItemId(seq), "x".repeat(bytes));
-            let block =
-                Block { item, kind: BlockKind::Text, text, signature: None, calls_before: 0 };
-            Fact::Turn(TurnFact::AssistantMessage(AssistantMessage {
-                blocks: vec![block],
-                ..AssistantMessage::default()
-            }))
-        };
-        Arc::new(Event { seq, at: Timestamp(0), turn: None, step: None, body: Body::Fact(fact) })
+    fn event(seq: u64, fact: impl Into<Fact>) -> Arc<Event> {
+        let body = Body::Fact(fact.into());
+        Arc::new(Event { seq, at: Timestamp(0), turn: None, step: None, body })
     }
 
-    /// The result of a call, of the given size.
+    fn prompt(seq: u64, bytes: usize) -> Arc<Event> {
+        let text = "x".repeat(bytes).into();
+        event(seq, PromptFact::Accepted { prompt: PromptId(seq), text, by: Who::named("test") })
+    }
+
+    fn answer(seq: u64, bytes: usize) -> Arc<Event> {
+        let (item, text) = (ItemId(seq), "x".repeat(bytes));
+        let block = Block { item, kind: BlockKind::Text, text, signature: None, calls_before: 0 };
+        let message = AssistantMessage { blocks: vec![block], ..AssistantMessage::default() };
+        event(seq, TurnFact::AssistantMessage(message))
+    }
+
     fn result(seq: u64, bytes: usize) -> Arc<Event> {
         let result = ToolResult::not_run(CallId(seq), ToolStatus::Ok, "x".repeat(bytes));
-        let body = Body::Fact(Fact::Tool(ToolFact::Finished(result)));
-        Arc::new(Event { seq, at: Timestamp(0), turn: None, step: None, body })
+        event(seq, ToolFact::Finished(result))
     }
 
     #[test]
     fn t_u12_the_kept_part_is_bounded_and_begins_with_a_prompt() {
         let mut kept = Conversation::default();
         for seq in 1..=400 {
-            kept.push(&event(seq, 1024 * 1024, seq % 10 == 1));
+            let make = if seq % 10 == 1 { prompt } else { answer };
+            kept.push(&make(seq, 1024 * 1024));
             assert!(kept.weight <= MAX_CONVERSATION_BYTES, "{seq}");
             assert!(
                 matches!(kept.events()[0].fact(), Some(Fact::Prompt(PromptFact::Accepted { .. }))),
@@ -242,8 +254,8 @@ mod tests {
     #[test]
     fn the_newest_answer_stays_with_its_results_however_large_they_are() {
         let mut kept = Conversation::default();
-        kept.push(&event(1, 10, true));
-        kept.push(&event(2, 10, false));
+        kept.push(&prompt(1, 10));
+        kept.push(&answer(2, 10));
         for seq in 3..=200 {
             kept.push(&result(seq, 1024 * 1024));
         }
@@ -251,10 +263,43 @@ mod tests {
     }
 
     #[test]
+    fn only_the_task_facts_that_still_count_stay() {
+        let note = |seq: u64| {
+            let note = Note { text: seq.to_string(), task: None, iteration: None };
+            event(seq, TaskFact::NoteTaken { note })
+        };
+        let moved = |seq: u64| {
+            let (task, to) = (TaskId(seq % 2), TaskState::Done);
+            event(seq, TaskFact::Moved { task, to })
+        };
+        let mut kept = Conversation::default();
+        for task in 0..2 {
+            let title = String::new();
+            kept.push(&event(task, TaskFact::Added { task: TaskId(task), title }));
+        }
+        (2..100).for_each(|seq| kept.push(&note(seq)));
+        (100..104).for_each(|seq| kept.push(&moved(seq)));
+        kept.push(&event(
+            104,
+            RunFact::IterationStarted { turn: TurnId(1), iteration: 1, resumed: false },
+        ));
+        (105..200).for_each(|seq| kept.push(&note(seq)));
+        (200..300).for_each(|seq| kept.push(&moved(seq)));
+        (300..500).for_each(|seq| kept.push(&answer(seq, 1024 * 1024)));
+        let numbers: Vec<_> = kept.events().iter().map(|event| event.seq).collect();
+        let notes = NOTES_KEPT as u64;
+        // The iteration begins with the tasks and notes of its time.
+        let before = (0..2).chain(100 - notes..100).chain([102, 103, 104]);
+        let expected: Vec<_> = before.chain(200 - notes..200).chain([298, 299]).collect();
+        assert_eq!(numbers[..expected.len()], expected);
+        assert!(numbers[expected.len()] >= 300, "{numbers:?}");
+    }
+
+    #[test]
     fn the_newest_prompt_stays_however_long_its_turn_is() {
         let mut kept = Conversation::default();
-        kept.push(&event(1, 10, true));
-        (2..=200).for_each(|seq| kept.push(&event(seq, 1024 * 1024, false)));
+        kept.push(&prompt(1, 10));
+        (2..=200).for_each(|seq| kept.push(&answer(seq, 1024 * 1024)));
         assert_eq!(kept.events()[0].seq, 1);
         assert!(kept.forgotten() > 100);
     }

@@ -20,8 +20,8 @@ pub struct Memory {
 
 struct MemoryLog {
     session: SessionId,
-    // Locked for one operation on this log: by the session's actor, by readers, or to list or delete
-    // it.
+    // Locked for one operation on this log: by the session's actor, by readers, or to list or
+    // delete it.
     contents: Mutex<LogContents>,
 }
 
@@ -161,7 +161,13 @@ impl SessionLog for MemoryLog {
     }
 
     fn keep_draft(&self, pieces: Vec<Arc<Event>>) -> BoxFuture<'static, Result<(), StoreError>> {
-        ready(self.lock_for_writing().map(|mut contents| contents.draft.extend(pieces))).boxed()
+        let kept = self.lock_for_writing().map(|mut contents| {
+            // Pieces that are sent again replace themselves.
+            let first = pieces.first().map_or(u64::MAX, |piece| piece.seq);
+            contents.draft.retain(|piece| piece.seq < first);
+            contents.draft.extend(pieces);
+        });
+        ready(kept).boxed()
     }
 
     fn draft(&self) -> BoxFuture<'static, Result<Vec<Arc<Event>>, StoreError>> {

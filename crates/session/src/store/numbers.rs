@@ -39,7 +39,7 @@ impl Numbers {
         next
     }
 
-    /// Whether it is time to reserve more.
+    /// Whether it is time to reserve more: at most the spare block and a quarter of another remain.
     pub(crate) fn run_low(&self) -> bool {
         self.0.end.saturating_sub(self.0.start) <= NUMBER_BLOCK + NUMBER_BLOCK / 4
     }

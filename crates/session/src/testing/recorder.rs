@@ -19,7 +19,7 @@ use holdpoint_common::api::{Answered, ClientEnd};
 pub struct Recorder {
     attachment: Attachment,
     events: Vec<Arc<Event>>,
-    /// The items folded from deltas, if their beginning was received.
+    /// The unfinished items, folded from deltas.
     items: BTreeMap<ItemId, Folded>,
     last: u64,
 }

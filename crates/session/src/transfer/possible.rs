@@ -1,7 +1,7 @@
 //! Checks an imported text for facts that are impossible in the session's state at that point.
 
 use holdpoint_common::{
-    AskFact, Fact, JobFact, PromptFact, TaskFact, TaskId, ToolCall, TurnFact, limits,
+    AskFact, Fact, JobFact, MAX_TASKS, PromptFact, TaskFact, TaskId, ToolCall, TurnFact, limits,
 };
 
 use crate::state::State;
@@ -21,13 +21,20 @@ pub(super) fn impossible_reason(state: &State, fact: &Fact) -> Option<String> {
         Fact::Prompt(PromptFact::Accepted { .. }) => (state.waiting() + 1, "prompts wait"),
         Fact::Ask(AskFact::Raised { .. }) => (state.asks().len() + 1, "asks are open"),
         Fact::Job(JobFact::Started { .. }) => (state.jobs().len() + 1, "background jobs run"),
-        Fact::Turn(TurnFact::AssistantMessage(message)) => (message.calls.len(), "calls are open"),
+        Fact::Turn(TurnFact::AssistantMessage(message)) => {
+            let open = state.turn().map_or(0, |turn| turn.calls.len());
+            (open + message.calls.len(), "calls are open")
+        }
         _ => (0, ""),
     };
     if open as u64 > MAX_OPEN {
         return Some(format!(
             "{open} {activity} at once, but a session can have at most {MAX_OPEN}"
         ));
+    }
+    if matches!(fact, Fact::Task(TaskFact::Added { .. })) && state.tasks().tasks.len() >= MAX_TASKS
+    {
+        return Some(format!("a session can have at most {MAX_TASKS} tasks"));
     }
     let (next_prompt, next_turn, next_item) = state.next_known_ids();
     let next_task = state.tasks().tasks.last().map_or(TaskId(0), |task| task.id.next());
@@ -47,11 +54,11 @@ pub(super) fn impossible_reason(state: &State, fact: &Fact) -> Option<String> {
             let duplicate = items
                 .windows(2)
                 .find(|pair| pair[0] == pair[1])
-                .map(|pair| id_error("item", pair[0].0, u64::MAX));
-            let extremes = items.first().into_iter().chain(items.last());
-            if let Some(why) = duplicate.or_else(|| {
-                extremes.map(|item| id_error("item", item.0, next_item.0)).find(Option::is_some)
-            }) {
+                .and_then(|pair| id_error("item", pair[0].0, u64::MAX));
+            let mut extremes = items.first().into_iter().chain(items.last());
+            let why = duplicate
+                .or_else(|| extremes.find_map(|item| id_error("item", item.0, next_item.0)));
+            if why.is_some() {
                 return why;
             }
             let is_invalid = |call: &&ToolCall| !call.input.is_object();

@@ -6,14 +6,14 @@ use std::panic::AssertUnwindSafe;
 use std::time::{Duration, Instant};
 
 use futures_util::{FutureExt, StreamExt, stream};
-use holdpoint_common::limits::MAX_TEXT_DELTA;
+use holdpoint_common::limits::{MAX_CALLS, MAX_TEXT_DELTA};
 use holdpoint_common::{AssistantMessage, Block, BlockKind, CallId, Delta, ToolCall, Usage};
 use serde_json::Value;
 
 use super::retry::{Next, Tries};
 use super::{Runner, arguments, panic_text, schema};
 use crate::lane::LaneMessage;
-use crate::model::{MAX_CALLS, Model, ModelError, ModelEvent, ModelRequest, ModelStream};
+use crate::model::{Model, ModelError, ModelEvent, ModelRequest, ModelStream};
 
 /// The result of a model request.
 pub(super) struct ModelAnswer {

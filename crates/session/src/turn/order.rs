@@ -1,5 +1,5 @@
 //! The order of an answer's calls. They are judged in parallel, and reach their gates in sequence.
-//! Calls of tools that ask for it also run in sequence.
+//! Calls of tools that require it also run in sequence.
 
 use tokio::sync::oneshot;
 

@@ -30,6 +30,8 @@ fn describe(error: &ValidationError<'_>) -> String {
     let (ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context }) =
         error.kind()
     else {
+        // The path stands in for the value in the message. It is put before a message that names
+        // no value.
         let message = error.masked_with(&at).to_string();
         return if message.contains(&at) { message } else { format!("{at}: {message}") };
     };

@@ -546,3 +546,22 @@ async fn m_c4_prompts_in_a_row_that_fit_are_sent_as_one() {
     let one = "one\n\n[The turn ended here, before you answered.]\n\ntwo";
     assert_eq!(harness.model.requests()[1].messages, [Message::User(one.into())]);
 }
+
+/// An omission copies only the messages that it changes.
+#[test]
+fn a_conversation_with_very_many_omissions_is_derived_in_linear_time() {
+    let turn = [
+        LogEntry::Prompt(10),
+        LogEntry::Calls(1, 10),
+        LogEntry::Returns(0, 10),
+        LogEntry::Omitted(Omitted::Results),
+        LogEntry::Omitted(Omitted::Calls),
+        LogEntry::Says(10),
+    ];
+    let turns = 60_000;
+    let happens: Vec<_> = turn.iter().cycle().take(turn.len() * turns).cloned().collect();
+    let sent = messages(&facts(&happens));
+    assert_eq!(violations(&sent), [] as [String; 0]);
+    let left = sent.iter().filter(|message| matches!(message, Message::Tool(_))).count();
+    assert_eq!(left, 0, "the calls are text, with their results");
+}

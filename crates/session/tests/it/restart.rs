@@ -3,8 +3,8 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -23,7 +23,7 @@ use holdpoint_session::transfer::export;
 use holdpoint_session::{AttachFrom, ClientEnd, RunRequest, SessionError};
 use serde_json::json;
 use tempfile::TempDir;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot, watch};
 
 fn on(store: &Path) -> Harness {
     let store = Sqlite::open(store).unwrap();
@@ -196,6 +196,120 @@ async fn invariant_2_no_session_is_opened_before_cut_turns_are_found() {
     let harness = Harness::with(|engine| engine.store(store));
     harness.open().await;
     assert!(!overtaken.load(Ordering::SeqCst), "a session was opened before the list was complete");
+}
+
+/// The session whose log is opened next only once the receiver gets a message.
+type GatedLog = (SessionId, oneshot::Receiver<()>);
+
+/// A store whose list waits while `open` is false.
+#[derive(Clone)]
+struct GatedList {
+    store: Arc<Memory>,
+    open: watch::Sender<bool>,
+    /// How many lists and logs wait.
+    waiting: watch::Sender<usize>,
+    next_log: Arc<Mutex<Option<GatedLog>>>,
+}
+
+impl GatedList {
+    fn new() -> Self {
+        Self {
+            store: Arc::default(),
+            open: watch::Sender::new(true),
+            waiting: watch::Sender::new(0),
+            next_log: Arc::default(),
+        }
+    }
+}
+
+impl SessionStore for GatedList {
+    fn create(
+        &self,
+        session: &SessionId,
+    ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
+        self.store.create(session)
+    }
+
+    fn open(
+        &self,
+        session: &SessionId,
+    ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
+        let log = self.store.open(session);
+        let gated = self.next_log.lock().unwrap().take_if(|(gated, _)| gated == session);
+        let Some((_, passed)) = gated else { return log };
+        let waiting = self.waiting.clone();
+        async move {
+            waiting.send_modify(|waiting| *waiting += 1);
+            passed.await.unwrap();
+            log.await
+        }
+        .boxed()
+    }
+
+    fn list(&self) -> BoxFuture<'static, Result<Vec<SavedSession>, StoreError>> {
+        let Self { store, open, waiting, .. } = self.clone();
+        async move {
+            if !*open.borrow() {
+                waiting.send_modify(|waiting| *waiting += 1);
+                open.subscribe().wait_for(|open| *open).await.unwrap();
+            }
+            store.list().await
+        }
+        .boxed()
+    }
+
+    fn delete(&self, session: &SessionId) -> BoxFuture<'static, Result<(), StoreError>> {
+        self.store.delete(session)
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_becomes_live_while_the_store_is_read_is_shown_live() {
+    let gate = GatedList::new();
+    let id = {
+        let harness = Harness::with(|engine| engine.store(gate.clone()));
+        harness.sessions().open(harness.session().name("it")).await.unwrap().id().clone()
+    };
+    let harness = Harness::with(|engine| engine.store(gate.clone()));
+    let sessions = harness.sessions();
+    assert!(!sessions.list().await.unwrap()[0].live);
+    gate.open.send_replace(false);
+    let becomes_live = async {
+        let mut waiting = gate.waiting.subscribe();
+        within_patience("two lists", waiting.wait_for(|waiting| *waiting == 2)).await.unwrap();
+        let session = sessions.get(id.as_str()).await.unwrap();
+        let client = session.attach(AttachFrom::now()).await.unwrap();
+        gate.open.send_replace(true);
+        client
+    };
+    let (looked, listed, _client) =
+        tokio::join!(sessions.look("it"), sessions.list(), becomes_live);
+    assert_eq!(looked.unwrap().clients, 1);
+    assert!(listed.unwrap()[0].live);
+}
+
+#[tokio::test]
+async fn a_session_that_becomes_live_while_its_log_is_read_is_shown_live() {
+    let gate = GatedList::new();
+    let id = {
+        let harness = Harness::with(|engine| engine.store(gate.clone()));
+        harness.sessions().open(harness.session().name("it")).await.unwrap().id().clone()
+    };
+    let harness = Harness::with(|engine| engine.store(gate.clone()));
+    let sessions = harness.sessions();
+    sessions.list().await.unwrap();
+    let (release, passed) = oneshot::channel();
+    *gate.next_log.lock().unwrap() = Some((id.clone(), passed));
+    let becomes_live = async {
+        let mut waiting = gate.waiting.subscribe();
+        within_patience("the log", waiting.wait_for(|waiting| *waiting == 1)).await.unwrap();
+        let session = sessions.get(id.as_str()).await.unwrap();
+        let client = session.attach(AttachFrom::now()).await.unwrap();
+        release.send(()).unwrap();
+        client
+    };
+    let (looked, _client) = tokio::join!(sessions.look("it"), becomes_live);
+    assert_eq!(looked.unwrap().clients, 1);
 }
 
 #[tokio::test]

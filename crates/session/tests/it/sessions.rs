@@ -410,6 +410,27 @@ async fn m_e7_files_and_shell_do_real_work() {
     assert_eq!(*session.snapshot().files_modified, ["a/b.txt".to_owned()].into());
 }
 
+/// A refused name does not unload another session.
+#[tokio::test]
+async fn opening_under_a_refused_name_unloads_no_session() {
+    let harness = Harness::limited(Limits { max_sessions: 1, ..Limits::default() });
+    let (sessions, open) = (harness.sessions(), |name: &str| harness.session().name(name));
+    sessions.open(open("first")).await.unwrap();
+    for _ in 0..2 {
+        let invalid = sessions.open(open("a\nb")).await.err();
+        assert!(matches!(invalid, Some(SessionError::Refused(Refused::Name(_)))), "{invalid:?}");
+        let taken = sessions.open(open("first")).await.err();
+        assert_eq!(taken, Some(SessionError::NameTaken { name: "first".into() }));
+        assert!(sessions.list().await.unwrap()[0].live);
+    }
+    // A name whose session found no place is free again.
+    let client = sessions.get("first").await.unwrap().attach(AttachFrom::now()).await.unwrap();
+    let full = sessions.open(open("second")).await.err();
+    assert_eq!(full, Some(SessionError::TooManySessions { limit: 1 }));
+    client.detach().await;
+    sessions.open(open("second")).await.unwrap();
+}
+
 /// A prompt that meets its session's unloading is neither lost nor refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn m_b1_a_prompt_races_the_unloading() {

@@ -310,6 +310,30 @@ async fn too_many_queued_prompts_or_jobs_are_refused_with_their_line() {
     }
 }
 
+/// The calls of one turn count together, even if many answers have them.
+#[tokio::test]
+async fn too_many_open_calls_or_tasks_are_refused_with_their_line() {
+    let (id, facts) = unbound().await;
+    let by = json!({ "name": "them" });
+    let answer = |n: u64| {
+        let call = json!({"id": n, "name": "probe", "input": {}});
+        json!({"type": "assistantMessage", "blocks": [], "calls": [call]})
+    };
+    let task = |n: u64| json!({"type": "taskAdded", "task": n, "title": "x"});
+    for (why, fits, open) in [
+        ("calls are open", 10_000, &answer as &dyn Fn(u64) -> serde_json::Value),
+        ("at most 500 tasks", 500, &task),
+    ] {
+        let mut facts = facts.clone();
+        add(&mut facts, 1, &json!({"type": "promptAccepted", "prompt": 50, "text": "x", "by": by}));
+        add(&mut facts, 1, &json!({"type": "turnStarted", "turn": 50, "prompt": 50}));
+        let line = facts.len() as u64 + fits + 2;
+        (100..=100 + fits).for_each(|n| add(&mut facts, 1, &open(n)));
+        let (at, reason) = refused(&written(id.as_str(), &facts), why).await;
+        assert_eq!((at, reason.contains(why)), (line, true), "{reason}");
+    }
+}
+
 /// Adds an event with a number that is `further` above the last.
 fn add(facts: &mut Vec<serde_json::Value>, further: u64, body: &serde_json::Value) {
     let last = facts.last().unwrap()["seq"].as_u64().unwrap();

@@ -72,10 +72,14 @@ pub(super) fn non_empty(value: String) -> Option<String> {
 fn ollama_url(host: &str) -> String {
     let (scheme, rest) = host.split_once("://").unwrap_or(("http", host));
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    let has_port = authority.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-    let port = if has_port || host.contains("://") { "" } else { ":11434" };
-    let authority = format!("{authority}{port}").replacen("0.0.0.0", "127.0.0.1", 1);
-    format!("{scheme}://{authority}{path}")
+    let has_port = |(_, port): &(_, &str)| port.parse::<u16>().is_ok();
+    let (name, port) = match authority.rsplit_once(':').filter(has_port) {
+        Some((name, port)) => (name, format!(":{port}")),
+        None if host.contains("://") => (authority, String::new()),
+        None => (authority, ":11434".to_owned()),
+    };
+    let name = if name == "0.0.0.0" { "127.0.0.1" } else { name };
+    format!("{scheme}://{name}{port}{path}")
 }
 
 #[cfg(test)]
@@ -88,6 +92,9 @@ mod tests {
             ("localhost", "http://localhost:11434"),
             ("10.0.0.7:80", "http://10.0.0.7:80"),
             ("0.0.0.0", "http://127.0.0.1:11434"),
+            ("http://0.0.0.0:80/x", "http://127.0.0.1:80/x"),
+            ("10.0.0.0:80", "http://10.0.0.0:80"),
+            ("0.0.0.0.example", "http://0.0.0.0.example:11434"),
             ("https://ollama.example/x", "https://ollama.example/x"),
             ("http://[::1]:11434", "http://[::1]:11434"),
         ] {

@@ -264,6 +264,7 @@ fn parse_wait(words: &str) -> Result<Instruction, String> {
         .ok_or_else(|| format!("`{words}` is not a time to wait (500ms, 2s; at most a day)"))
 }
 
+/// Parses the arguments of a `flood`. Without a size, its pieces have 4 bytes.
 fn parse_flood(words: &str) -> Result<Instruction, String> {
     let mut numbers = words.split_whitespace();
     let pieces =

@@ -3,7 +3,8 @@
 use holdpoint_common::api::{AnswerRequest, Answered, AsksRequest};
 use holdpoint_common::{
     Answer, AnswerError, AnsweredBy, Ask, AskCloseCause, AskFact, AskId, AskOrigin, AskRequest,
-    AsksMode, CallId, Hold, PauseKind, PauseResponse, QuestionResponse, Refused, SessionFact, Who,
+    AsksMode, CallId, Hold, PauseKind, PauseResponse, QuestionResponse, Refused, SessionFact,
+    ToolResult, ToolStatus, Who,
 };
 use holdpoint_tools::AskReply;
 
@@ -53,6 +54,7 @@ impl Input for RaiseAsk {
     fn decide(self, builder: &mut DecisionBuilder<'_>) -> Result<Option<AskId>, Refused> {
         match &builder.state.phase {
             Phase::Running(open) if open.id == self.turn && open.has_begun(self.call) => {
+                // Only a policy Confirm can have a key for *always* or be due to a deny rule.
                 Ok(Some(builder.raise(self.call, AskOrigin::Tool, self.request, None, false)))
             }
             Phase::Idle | Phase::Running(_) | Phase::Interrupting(..) | Phase::Closed => Ok(None),
@@ -174,6 +176,11 @@ fn answer_of_setting(asks: AsksMode, ask: &Ask) -> Option<Answer> {
             PauseKind::Confirm => Answer::Deny { reason: None },
         },
     })
+}
+
+/// The result of a denied call.
+pub(super) fn denied_result(call: CallId, reason: Option<&str>, by: &AnsweredBy) -> ToolResult {
+    ToolResult::not_run(call, ToolStatus::Denied, denial(reason, by))
 }
 
 /// The text that the model receives for a denied call.

@@ -10,6 +10,7 @@ use holdpoint_common::{
 };
 
 use super::DecisionBuilder;
+use super::asks::denied_result;
 use crate::state::decision::Effect;
 use crate::state::input::Decide;
 use crate::state::{CallStage, Cut, Phase, Turn, queued};
@@ -177,22 +178,17 @@ impl DecisionBuilder<'_> {
     /// Gives every open call a result that says how the call ended.
     pub(super) fn end_open_calls(&mut self, turn: &Turn, why: &str) {
         for (call, stage) in &turn.calls {
-            let result = match stage {
-                CallStage::Started => {
-                    format!("{why} before this call returned; its effects so far remain")
+            let interrupted =
+                |text: String| ToolResult::not_run(call.id, ToolStatus::Interrupted, text);
+            self.record(ToolFact::Finished(match stage {
+                CallStage::Started => interrupted(format!(
+                    "{why} before this call returned; its effects so far remain"
+                )),
+                CallStage::Denied { reason, by } => denied_result(call.id, reason.as_deref(), by),
+                CallStage::Proposed | CallStage::Asking | CallStage::Approved { .. } => {
+                    interrupted(format!("not run: {why}"))
                 }
-                CallStage::Proposed
-                | CallStage::Asking
-                | CallStage::Approved { .. }
-                | CallStage::Denied { .. } => {
-                    format!("not run: {why}")
-                }
-            };
-            self.record(ToolFact::Finished(ToolResult::not_run(
-                call.id,
-                ToolStatus::Interrupted,
-                result,
-            )));
+            }));
         }
     }
 }

@@ -1,11 +1,9 @@
 //! The decision for a report of a runner.
 
-use holdpoint_common::{
-    AskCloseCause, AskFact, Refused, RunFact, ToolFact, ToolResult, ToolStatus, TurnFact,
-};
+use holdpoint_common::{AskCloseCause, AskFact, Refused, RunFact, ToolFact, TurnFact};
 
 use super::DecisionBuilder;
-use super::asks::denial;
+use super::asks::denied_result;
 use crate::state::decision::Reception;
 use crate::state::input::{Input, Report, RunnerReport};
 use crate::state::{CallStage, Phase};
@@ -28,11 +26,9 @@ impl Input for RunnerReport {
                 // still learns that it was denied.
                 let result = match open.call(result.call) {
                     None => return Ok(Reception::Stale),
-                    Some((call, CallStage::Denied { reason, by })) => ToolResult::not_run(
-                        call.id,
-                        ToolStatus::Denied,
-                        denial(reason.as_deref(), by),
-                    ),
+                    Some((call, CallStage::Denied { reason, by })) => {
+                        denied_result(call.id, reason.as_deref(), by)
+                    }
                     Some(_) => result,
                 };
                 for ask in builder.state.asks.iter().filter(|ask| ask.call == result.call) {

@@ -1,5 +1,6 @@
 //! The restore of a session: which parts of its turn continue, and which end.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use holdpoint_common::{
@@ -98,6 +99,7 @@ impl DecisionBuilder<'_> {
         let of_step =
             |event: &&Arc<Event>| event.turn == Some(turn.id) && event.step == Some(turn.step);
         let mut blocks: Vec<Block> = Vec::new();
+        let mut positions = HashMap::new();
         for event in draft.iter().filter(of_step) {
             let (kind, item, text) = match event.delta() {
                 Some(Delta::Text { item, text }) => (BlockKind::Text, *item, text),
@@ -107,7 +109,8 @@ impl DecisionBuilder<'_> {
             if item < self.state.next_item {
                 continue;
             }
-            match blocks.iter_mut().find(|block| block.item == item) {
+            let position = *positions.entry(item).or_insert(blocks.len());
+            match blocks.get_mut(position) {
                 Some(block) => block.text.push_str(text),
                 None => blocks.push(Block {
                     item,

@@ -135,13 +135,13 @@ impl DecisionBuilder<'_> {
         if run.failures == 0 || !matches!(outcome, Outcome::Failed | Outcome::Panicked) {
             return self.start_iteration(run);
         }
+        // The wait doubles with each failure. The run is held before the bound of 8 matters.
         let wait_ms = self.moment.limits.run_retry_ms << (run.failures - 1).min(8);
         self.record(RunFact::Waiting { until: Timestamp(self.moment.now.0 + wait_ms) });
         self.effects.push(Effect::Wait { turn, wait_ms });
     }
 
-    /// Extends the run's limit by the same amount again, if `hold` is due to that limit. Returns
-    /// the updated run.
+    /// If a limit of the run caused `hold`, extends that limit. Returns the run, if there is one.
     pub(super) fn extend_limit(&mut self, hold: &Hold) -> Option<Run> {
         let mut run = self.state.run.clone()?;
         if let Hold::Standing { cause: HoldCause::Limit { reached }, .. } = hold {

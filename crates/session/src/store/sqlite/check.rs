@@ -75,7 +75,11 @@ fn read_all(shared: &Shared, check: &Weak<Check>) -> Result<(), StoreError> {
                 // The other sessions may be intact.
                 Err(error) => {
                     tracing::error!(%session, from, %error, "the rest of a session log can't be read");
-                    shared.note_gap(&session, Gap { from: from.max(1), to: last });
+                    let from = from.max(1);
+                    // Otherwise every fact that the list knows was read.
+                    if from <= last {
+                        shared.note_gap(&session, Gap { from, to: last });
+                    }
                 }
             }
         }

@@ -185,6 +185,7 @@ pub(super) fn page(
         let at = facts.last().map_or_else(Timestamp::default, |fact| fact.at);
         facts.push(Arc::new(gap(session, before + 1..last + 1, at, "lost")));
     }
+    // The row of an imported gap covers more numbers than its own.
     Ok(Page { next: next.map(|next| next.max(before.saturating_add(1))), facts })
 }
 
@@ -237,7 +238,8 @@ fn last_before(db: &Connection, session: &SessionId, end: u64, last: Option<u64>
     }
 }
 
-/// The number that the first fact in a range records for the fact before it.
+/// The number that the first fact in a range records for the fact before it; `Some(None)` if an
+/// older version wrote that fact.
 fn predecessor_of_next(
     db: &Connection,
     session: &SessionId,

@@ -235,22 +235,26 @@ fn listed(old: &Connection, session: &SessionId) -> Option<Listed> {
 fn copy(old: &Connection, new: &Connection, session: &SessionId) -> Result<Copied, StoreError> {
     let (facts, damage) = around_damage(old, session, &(0..u64::MAX));
     let mut whole = damage.is_none();
-    let mut insert = new.prepare_cached(schema::INSERT_FACT)?;
+    // A damaged tree can return a row twice.
+    let insert = format!("{} ON CONFLICT DO NOTHING", schema::INSERT_FACT);
+    let mut insert = new.prepare_cached(&insert)?;
     let mut before = 0;
     for fact in &facts {
         whole &= fact.event(session).is_ok() && missing(before, fact.seq, fact.after).is_none();
         before = fact.seq;
         let after = fact.after.map(u64::cast_signed);
-        insert.execute(params![
+        let inserted = insert.execute(params![
             session.as_str(),
             fact.seq.cast_signed(),
             after,
             fact.text,
             fact.check_sum
         ])?;
+        whole &= inserted == 1;
     }
-    let first = facts.first().and_then(|fact| fact.event(session).ok());
-    let last = facts.last().map_or(0, |fact| fact.seq);
+    // A damaged tree may also return rows out of order.
+    let first = facts.iter().min_by_key(|fact| fact.seq).and_then(|fact| fact.event(session).ok());
+    let last = facts.iter().map(|fact| fact.seq).max().unwrap_or(0);
     let (listed, copied) = match listed(old, session) {
         Some(listed) => {
             let copied = if whole && listed.last == last { Copied::Whole } else { Copied::Damaged };

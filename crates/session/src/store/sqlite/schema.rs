@@ -47,9 +47,10 @@ const MIGRATIONS: [&str; VERSION as usize] = [
 pub(super) const INSERT_FACT: &str =
     "INSERT INTO facts (session, seq, after, event, check_sum) VALUES (?1, ?2, ?3, ?4, ?5)";
 
-/// Inserts a piece of a draft: its session, its number, its text and its checksum.
+/// Inserts a piece of a draft: its session, its number, its text and its checksum. A piece that was
+/// already saved is replaced.
 pub(super) const INSERT_PIECE: &str =
-    "INSERT INTO drafts (session, seq, event, check_sum) VALUES (?1, ?2, ?3, ?4)";
+    "INSERT OR REPLACE INTO drafts (session, seq, event, check_sum) VALUES (?1, ?2, ?3, ?4)";
 
 /// The size of the smallest database in bytes.
 const MIN_DATABASE_BYTES: u64 = 512;

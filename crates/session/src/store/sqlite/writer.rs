@@ -19,6 +19,7 @@ const MAX_GROUP: usize = 256;
 /// the result.
 pub(super) struct PendingWrite {
     pub(super) request: WriteRequest,
+    /// The number in the result is meaningful only for [`WriteRequest::Reserve`].
     pub(super) done: oneshot::Sender<Result<u64, StoreError>>,
 }
 

@@ -18,7 +18,7 @@ use holdpoint_session::state::{
 use holdpoint_tools::AskReply;
 
 use super::bench::{
-    Bench, allow, ann, answer, ask, ben, confirm, finished, gate, prompt, report, restored,
+    Bench, allow, ann, answer, ask, ben, confirm, finished, gate, piece, prompt, report, restored,
 };
 use super::input::{Decision, Input, Reply, decide};
 use super::stories::{Property, ROOM, StepOfHistory, check_property, ensure};
@@ -1314,6 +1314,23 @@ fn m_b9_the_summary_follows_from_the_facts() {
     let error = Some("no".to_owned());
     let last = LastTurn { turn: TurnId(1), outcome: Outcome::Failed, cause: None, error };
     assert_eq!(snapshot.last_turn, Some(last));
+}
+
+/// Finding the block of a piece does not scan the other blocks.
+#[test]
+fn a_draft_of_very_many_blocks_is_restored_in_linear_time() {
+    let mut bench = Bench::open(AsksMode::Wait, 1).with([prompt("one"), gate(1, Gate::Step)]);
+    let draft = (1..=1_000_000).chain([1]).map(|item| piece(1, 1, item)).collect();
+    bench.take(Input::Restored { cause: RestoreCause::Restart, draft }).expect("not refused");
+    let mut facts = bench.log.iter().filter_map(|event| event.fact());
+    let message = facts
+        .find_map(|fact| match fact {
+            Fact::Turn(TurnFact::AssistantMessage(message)) => Some(message),
+            _ => None,
+        })
+        .expect("an answer");
+    assert_eq!(message.blocks.len(), 1_000_000);
+    assert_eq!(message.blocks[0].text, "half ahalf a");
 }
 
 /// Cut while it thinks: providers accept no answer of thoughts alone, and without it two prompts

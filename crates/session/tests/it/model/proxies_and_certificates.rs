@@ -298,6 +298,18 @@ async fn m_e2_plain_http_is_forwarded_by_a_proxy_also_over_tls() {
     place.server.reply(Reply::status(403, &[], "hunter2 may not"));
     let events = ask(&*model(base, &place.trusting(), &plain), hello()).await;
     assert!(!format!("{events:?}").contains("hunter2"), "{events:?}");
+    // A message that is cut inside the password does not show the beginning of the password.
+    for bytes in 490..=500 {
+        let message = format!("{}hunter2 may not", "x".repeat(bytes));
+        place.server.reply(Reply::status(403, &[], &message));
+        let events = ask(&*model(base, &place.trusting(), &plain), hello()).await;
+        assert!(!format!("{events:?}").contains("xh"), "{events:?}");
+        let fault = serde_json::json!({ "error": { "message": message } });
+        place.server.reply(Reply::stream().event(&fault.to_string()).end());
+        let events = ask(&*model(base, &place.trusting(), &plain), hello()).await;
+        assert!(events.iter().any(Result::is_err), "{events:?}");
+        assert!(!format!("{events:?}").contains("xh"), "{events:?}");
+    }
 }
 
 #[tokio::test]

@@ -319,6 +319,89 @@ async fn t_u6_a_disk_that_fills_during_an_answer_is_reported() {
     assert!(session.snapshot().saved);
 }
 
+/// Saved facts don't mean that the streaming answer is saved, too.
+#[tokio::test]
+async fn a_session_is_saved_again_only_with_its_draft() {
+    let door = GatedStore::new();
+    let harness = Harness::with(|engine| engine.store(door.clone()));
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    let answer = harness.model.then_live();
+    session.prompt("go").await.unwrap();
+    events.step_started().await;
+    door.drafts_fail.store(true, Ordering::SeqCst);
+    answer.text("something");
+    let not_saved =
+        |event: &Event| matches!(event.delta(), Some(Delta::NotSaved { .. })).then_some(());
+    events.until("not saved", not_saved).await;
+    for _ in 0..3 {
+        session.prompt("later").await.unwrap();
+    }
+    assert!(!session.snapshot().saved);
+    door.drafts_fail.store(false, Ordering::SeqCst);
+    let again = |event: &Event| matches!(event.delta(), Some(Delta::SavedAgain)).then_some(());
+    events.until("saved again", again).await;
+    assert_eq!(*door.drafted.borrow(), 1);
+    assert!(session.snapshot().saved);
+}
+
+/// A store that saves facts, but no draft, is used for facts as ever.
+#[tokio::test]
+async fn replies_wait_for_their_facts_while_only_the_draft_can_not_be_saved() {
+    let door = GatedStore::new();
+    let harness = Harness::with(|engine| engine.store(door.clone()));
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    let answer = harness.model.then_live();
+    session.prompt("go").await.unwrap();
+    events.step_started().await;
+    door.drafts_fail.store(true, Ordering::SeqCst);
+    answer.text("something");
+    let not_saved =
+        |event: &Event| matches!(event.delta(), Some(Delta::NotSaved { .. })).then_some(());
+    events.until("not saved", not_saved).await;
+    let tries = door.tries.load(Ordering::SeqCst);
+    door.open.send_replace(false);
+    let prompt = tokio::spawn({
+        let session = session.clone();
+        async move { session.prompt("later").await }
+    });
+    door.asked(tries).await;
+    // By now the actor has handled the prompt.
+    within_patience("the actor", session.attach(AttachFrom::now())).await.unwrap();
+    assert!(!prompt.is_finished() && !session.snapshot().saved);
+    door.open.send_replace(true);
+    let prompted = within_patience("the prompt", prompt).await.unwrap().unwrap();
+    assert!(prompted.saved && !session.snapshot().saved);
+    within_patience("the close", session.close()).await.unwrap();
+}
+
+/// The store may have saved a piece in spite of the error that it reported.
+#[tokio::test]
+async fn no_part_of_a_draft_is_doubled_after_a_save_that_seemed_to_fail() {
+    let door = GatedStore::new();
+    let harness = Harness::with(|engine| engine.store(door.clone()));
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    let answer = harness.model.then_live();
+    session.prompt("go").await.unwrap();
+    events.step_started().await;
+    door.drafts_seem_to_fail.store(true, Ordering::SeqCst);
+    let mut drafted = door.drafted.subscribe();
+    answer.text("half ");
+    within_patience("the first save", drafted.wait_for(|kept| *kept >= 1)).await.unwrap();
+    answer.text("an answer");
+    let arrived = |event: &Event| text_of(event)?.contains("an answer").then_some(());
+    events.until("the text", arrived).await;
+    door.drafts_seem_to_fail.store(false, Ordering::SeqCst);
+    let again = |event: &Event| matches!(event.delta(), Some(Delta::SavedAgain)).then_some(());
+    events.until("saved again", again).await;
+    session.panic_now().await;
+    let mut events = harness.watch(&session).await;
+    events.turn_finished().await;
+    assert_eq!(events.facts().filter_map(partial).collect::<Vec<_>>(), ["half an answer"]);
+}
+
 fn text_of(event: &Event) -> Option<&str> {
     match event.delta() {
         Some(Delta::Text { text, .. }) => Some(text),
@@ -481,4 +564,28 @@ async fn m_b8_an_answer_during_the_last_save_of_a_close_opens_nothing() {
     );
     let listed = harness.sessions().list().await.unwrap();
     assert!(!listed[0].live, "{listed:?}");
+}
+
+/// While a new session is being saved, a saved one with its name is found.
+#[tokio::test]
+async fn a_session_that_is_not_open_yet_hides_no_saved_one() {
+    let door = GatedStore::new();
+    let id = {
+        let harness = Harness::with(|engine| engine.store(door.clone()));
+        harness.sessions().open(harness.session().name("it")).await.unwrap().id().clone()
+    };
+    let harness = Harness::with(|engine| engine.store(door.clone()));
+    let sessions = harness.sessions();
+    sessions.list().await.unwrap();
+    let tries = door.tries.load(Ordering::SeqCst);
+    door.open.send_replace(false);
+    let look = async {
+        door.asked(tries).await;
+        let looked = sessions.look("it").await;
+        door.open.send_replace(true);
+        looked
+    };
+    let (opened, looked) = tokio::join!(sessions.open(harness.session().name("it")), look);
+    assert_eq!(looked.unwrap().settings.id, id);
+    assert_ne!(*opened.unwrap().id(), id);
 }

@@ -29,6 +29,10 @@ pub(super) struct GatedStore {
     pub(super) unreadable: Arc<AtomicBool>,
     /// How often numbers were requested while the store was full.
     pub(super) reserves: Arc<AtomicUsize>,
+    /// Saves of drafts fail while this is set.
+    pub(super) drafts_fail: Arc<AtomicBool>,
+    /// Saves of drafts succeed but report an error while this is set.
+    pub(super) drafts_seem_to_fail: Arc<AtomicBool>,
     /// How many pieces of drafts were kept.
     pub(super) drafted: watch::Sender<usize>,
 }
@@ -49,6 +53,8 @@ impl GatedStore {
             tries: Arc::default(),
             unreadable: Arc::default(),
             reserves: Arc::default(),
+            drafts_fail: Arc::default(),
+            drafts_seem_to_fail: Arc::default(),
             drafted: watch::Sender::new(0),
         }
     }
@@ -141,15 +147,16 @@ impl SessionLog for GatedLog {
     }
 
     fn keep_draft(&self, pieces: Vec<Arc<Event>>) -> BoxFuture<'static, Result<(), StoreError>> {
-        if self.door.full.load(Ordering::SeqCst) {
+        if self.door.full.load(Ordering::SeqCst) || self.door.drafts_fail.load(Ordering::SeqCst) {
             return no_space();
         }
+        let seems_to_fail = self.door.drafts_seem_to_fail.load(Ordering::SeqCst);
         let (drafted, count) = (self.door.drafted.clone(), pieces.len());
         let keep = self.log.keep_draft(pieces);
         async move {
             keep.await?;
             drafted.send_modify(|kept| *kept += count);
-            Ok(())
+            if seems_to_fail { no_space().await } else { Ok(()) }
         }
         .boxed()
     }

@@ -254,6 +254,29 @@ async fn t_u3_sessions_are_whole_without_the_index_of_their_list() {
     assert_eq!(store.salvaged()[0].whole, ids);
 }
 
+/// A damaged tree can return a row twice.
+#[tokio::test]
+async fn a_row_that_is_found_twice_damages_its_session_alone() {
+    let before = Before::new().await;
+    let mut bytes = without_root(&before.bytes, "sessions");
+    // A leaf of an index whose second cell becomes the first once more.
+    let has_prompts = |page: &[u8]| page.windows(14).any(|text| text == b"promptAccepted");
+    let leaf = bytes
+        .chunks_exact_mut(PAGE)
+        .find(|page| page[0] == 0x0a && page[4] > 1 && has_prompts(page))
+        .unwrap();
+    leaf.copy_within(8..10, 10);
+    let (_folder, store) = store_of(&bytes);
+    assert_eq!(store.list().await.unwrap().len(), before.sessions.len());
+    let salvaged = &store.salvaged()[0];
+    assert_eq!((salvaged.damaged.len(), salvaged.relisted.len()), (1, 5), "{salvaged:?}");
+    for (session, facts) in &before.sessions {
+        let read = facts_of(&store, session).await;
+        let lost = usize::from(salvaged.damaged.contains(session));
+        assert_eq!(read.len(), facts.len() - lost, "{session}");
+    }
+}
+
 /// Without the list, too, a session that lacks a fact is damaged.
 #[tokio::test]
 async fn t_u3_sessions_whose_list_is_lost_are_damaged_where_facts_are_missing() {

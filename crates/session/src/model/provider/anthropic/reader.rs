@@ -131,7 +131,7 @@ enum OpenBlock {
 pub(crate) struct Events {
     open_blocks: BTreeMap<u64, OpenBlock>,
     held: HeldBytes,
-    /// Whether a block has opened.
+    /// Whether a block has opened, with or without its announcement.
     has_opened: bool,
     lost_call: bool,
     /// The usage from the start of the message.
@@ -235,12 +235,14 @@ impl Events {
         match (kind.as_str(), self.open_blocks.get_mut(&index)) {
             ("text_delta", open) => {
                 pieces.add_text(&piece(text)?);
+                self.has_opened = true;
                 if open.is_none() {
                     self.insert(index, OpenBlock::Text)?;
                 }
             }
             ("thinking_delta", open) => {
                 pieces.add_thought(&piece(thinking)?);
+                self.has_opened = true;
                 if open.is_none() {
                     self.insert(index, OpenBlock::Thought { signature: String::new() })?;
                 }

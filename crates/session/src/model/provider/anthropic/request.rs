@@ -150,9 +150,8 @@ impl<'a> Body<'a> {
     }
 
     /// Marks the prefixes that the next request shares: the tools and system prompt, and the
-    /// conversation up to its end. The user's message before the last is marked again, because a
-    /// cached prefix may end there that the provider can't find from the last mark: it is too far
-    /// back.
+    /// conversation up to its end. The user's message before the last is marked again: a cached
+    /// prefix may end there, too far back for the provider to find it from the last mark.
     fn mark(&mut self) {
         match (self.system.last_mut(), self.tools.last_mut()) {
             (Some(system), _) => system.cache_control = MARKER,

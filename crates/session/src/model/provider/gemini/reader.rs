@@ -171,38 +171,51 @@ impl Reader for Chunks {
 }
 
 impl Chunks {
-    /// Reads a part. A thought or a call has its signature with it. The signature of a text is
-    /// reported after the whole text. A signature that arrives alone belongs to the part before it,
-    /// or else to the first part.
+    /// Reads a part. The signature of a part with a call belongs to the call.
     fn read_part(&mut self, part: Part, pieces: &mut Pieces) {
         let Part { text, thought, thought_signature, function_call } = part;
         let (is_thought, signature) = (thought.0 == Some(true), thought_signature.filled());
-        match (text.0, function_call) {
-            (Some(text), _) if text.is_empty() && signature.is_none() => {}
-            (Some(text), _) if is_thought => {
+        let Some(FunctionCall { id, name, args }) = function_call else {
+            return self.read_text(text.0, is_thought, signature, pieces);
+        };
+        // Some gateways send a text, which may be empty, together with a call.
+        self.read_text(text.0, is_thought, None, pieces);
+        let signature = self.end_part(LastPart::ThoughtOrCall, signature, pieces);
+        let signature = signature.map(|signature| format!("{SIGNATURE_PREFIX}{signature}"));
+        self.calls.add(id.0, name.filled(), args.0, signature, pieces);
+    }
+
+    /// Reads the text or thought of a part. A thought has its signature with it. The signature of a
+    /// text is reported after the whole text. A signature that arrives alone belongs to the part
+    /// before it, or else to the first part.
+    fn read_text(
+        &mut self,
+        text: Option<String>,
+        is_thought: bool,
+        signature: Option<String>,
+        pieces: &mut Pieces,
+    ) {
+        match text {
+            Some(text) if text.is_empty() && signature.is_none() => {}
+            Some(text) if is_thought => {
                 let signature = self.end_part(LastPart::ThoughtOrCall, signature, pieces);
                 pieces.add_thought(&text);
                 report_signature(signature, pieces);
             }
-            (Some(text), _) => {
+            Some(text) => {
                 if signature.is_some() || self.last_part != LastPart::Text {
                     self.signature = self.end_part(LastPart::Text, signature, pieces);
                 }
                 pieces.add_text(&text);
             }
-            (None, Some(FunctionCall { id, name, args })) => {
-                let signature = self.end_part(LastPart::ThoughtOrCall, signature, pieces);
-                let signature = signature.map(|signature| format!("{SIGNATURE_PREFIX}{signature}"));
-                self.calls.add(id.0, name.filled(), args.0, signature, pieces);
-            }
-            (None, None) if self.last_part == LastPart::ThoughtOrCall => {
+            None if self.last_part == LastPart::ThoughtOrCall => {
                 report_signature(signature, pieces)
             }
-            (None, None) if signature.is_some() => {
+            None if signature.is_some() => {
                 let previous = std::mem::replace(&mut self.signature, signature);
                 report_signature(previous, pieces);
             }
-            (None, None) => {}
+            None => {}
         }
     }
 
@@ -387,6 +400,19 @@ mod tests {
                 vec![signed("a", "{}", "gemini:s"), call("a", "{}")],
             ),
             (vec![go, alone], vec![call("a", "{}"), s.clone()]),
+            // The same with a text beside the call.
+            (
+                vec![r#"{"text":"","functionCall":{"name":"a"},"thoughtSignature":"s"}"#],
+                vec![signed("a", "{}", "gemini:s")],
+            ),
+            (
+                vec![
+                    say,
+                    r#"{"text":"b","functionCall":{"name":"a"},"thoughtSignature":"s"}"#,
+                    r#"{"text":"hm","thought":true,"functionCall":{"name":"a"}}"#,
+                ],
+                vec![text("ab"), signed("a", "{}", "gemini:s"), thought("hm"), call("a", "{}")],
+            ),
             // A signature that arrives first belongs to the next part.
             (vec![alone, go], vec![signed("a", "{}", "gemini:s")]),
             (vec![alone, think], vec![thought("hm"), s.clone()]),

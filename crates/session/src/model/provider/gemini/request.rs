@@ -214,6 +214,7 @@ fn answer_parts<'a>(
 
 fn block(answer_block: &Block) -> Option<Part<'_>> {
     let thought_signature = signature(answer_block.signature.as_deref());
+    // A thought without text only holds a signature, such as that of the text before it.
     let thought = answer_block.kind == BlockKind::Thought && !answer_block.text.is_empty();
     let is_sent = thought_signature.is_some() || (!thought && !answer_block.text.trim().is_empty());
     is_sent.then(|| Part {

@@ -122,6 +122,27 @@ mod tests {
         ends::<Records>(&frames, expected, &Finish::Stop);
     }
 
+    /// White space is scanned once, however small the pieces are.
+    #[test]
+    fn long_white_space_around_tags_is_read_in_linear_time() {
+        let (mut parser, mut pieces) = (ThinkTagParser::default(), Pieces::default());
+        let blank = " ".repeat(4 * 1024 * 1024);
+        let mut add = |content: &str| {
+            parser.add(content, &mut pieces);
+            pieces.pop()
+        };
+        for (next, event) in [
+            ("<think>", None),
+            ("a", Some(thought("a"))),
+            ("</think>", None),
+            ("b", Some(text("b"))),
+        ] {
+            assert_eq!(add(&blank), None);
+            (0..200_000).for_each(|_| assert_eq!(add(" "), None));
+            assert_eq!(add(next), event);
+        }
+    }
+
     #[test]
     fn m_e6_thoughts_between_tags_are_split_off_wherever_the_text_is_cut() {
         for (content, expected) in [

@@ -124,8 +124,8 @@ impl<'a> Body<'a> {
     }
 }
 
-/// The entry for an answer; `None` if it has neither text nor calls. All thoughts are sent, whichever
-/// model had them: Ollama's are plain text without a signature.
+/// The entry for an answer; `None` if it has neither text nor calls. All thoughts are sent,
+/// whichever model had them: Ollama's are plain text without a signature.
 fn assistant<'a>(answer: &'a AssistantMessage, ids: &CallIds<'a>) -> Option<Entry<'a>> {
     let thoughts = answer.blocks.iter().filter(|block| block.kind == BlockKind::Thought);
     let calls = answer.calls.iter().map(|call| Call {

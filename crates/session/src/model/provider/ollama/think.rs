@@ -9,21 +9,29 @@ const CLOSE_TAG: &str = "</think>";
 /// Separates the thoughts. Each variant is a position in the answer.
 #[derive(Debug)]
 pub(super) enum ThinkTagParser {
-    /// Before the opening tag. The string is all content so far: white space and the beginning of
-    /// the tag.
-    Opening(String),
-    /// Inside the thoughts. `pending` is white space and the beginning of the closing tag at their
-    /// end, and `has_reported` says whether any thought was reported.
-    Inside { pending: String, has_reported: bool },
+    /// Before the opening tag. `pending` is all content so far.
+    Opening { pending: Pending },
+    /// Inside the thoughts. `pending` is at their end, and `has_reported` says whether any thought
+    /// was reported.
+    Inside { pending: Pending, has_reported: bool },
     /// After the thoughts: white space before the text is dropped.
     After,
     /// In the text.
     Text,
 }
 
+/// White space, then the beginning of a tag. Either may be empty.
+#[derive(Debug, Default)]
+pub(super) struct Pending {
+    text: String,
+    /// The length of the white space in bytes, kept so that it is not scanned again for every
+    /// piece.
+    blank: usize,
+}
+
 impl Default for ThinkTagParser {
     fn default() -> Self {
-        Self::Opening(String::new())
+        Self::Opening { pending: Pending::default() }
     }
 }
 
@@ -39,29 +47,36 @@ impl ThinkTagParser {
                     pieces.add_text(text);
                 }
             }
-            Self::Opening(pending) => {
-                pending.push_str(content);
-                let start = pending.trim_start();
+            Self::Opening { pending: Pending { text, blank } } => {
+                text.push_str(content);
+                let start = text[*blank..].trim_start();
+                *blank = text.len() - start.len();
                 if let Some(rest) = start.strip_prefix(OPEN_TAG) {
                     let rest = rest.to_owned();
-                    *self = Self::Inside { pending: String::new(), has_reported: false };
+                    *self = Self::Inside { pending: Pending::default(), has_reported: false };
                     self.add(&rest, pieces);
                 } else if !OPEN_TAG.starts_with(start) {
                     self.end(pieces);
                 }
             }
-            Self::Inside { pending, has_reported } => {
-                pending.push_str(content);
-                if let Some((thought, rest)) = pending.split_once(CLOSE_TAG) {
-                    report(thought.trim_end(), *has_reported, pieces);
-                    let rest = rest.to_owned();
+            Self::Inside { pending: Pending { text, blank }, has_reported } => {
+                text.push_str(content);
+                if let Some(tag) = text[*blank..].find(CLOSE_TAG).map(|tag| *blank + tag) {
+                    report(text[..tag].trim_end(), *has_reported, pieces);
+                    let rest = text.split_off(tag + CLOSE_TAG.len());
                     *self = Self::After;
                     return self.add(&rest, pieces);
                 }
-                let tag_start = pending.len() - partial_tag_bytes(pending);
-                let rest = pending.split_off(pending[..tag_start].trim_end().len());
-                *has_reported |= report(pending, *has_reported, pieces);
-                *pending = rest;
+                let tag = text.len() - partial_tag_bytes(text);
+                let thought = text[*blank..tag].trim_end().len();
+                if thought > 0 {
+                    let rest = text.split_off(*blank + thought);
+                    *has_reported |= report(text, *has_reported, pieces);
+                    *blank = tag - text.len();
+                    *text = rest;
+                } else {
+                    *blank = tag;
+                }
             }
         }
     }
@@ -69,9 +84,9 @@ impl ThinkTagParser {
     /// Reports everything that is pending. All later content is text.
     pub(super) fn end(&mut self, pieces: &mut Pieces) {
         match std::mem::replace(self, Self::Text) {
-            Self::Opening(pending) => pieces.add_text(&pending),
+            Self::Opening { pending } => pieces.add_text(&pending.text),
             Self::Inside { pending, has_reported } => {
-                report(pending.trim_end(), has_reported, pieces);
+                report(pending.text.trim_end(), has_reported, pieces);
             }
             Self::After | Self::Text => {}
         }

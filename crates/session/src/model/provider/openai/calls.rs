@@ -3,14 +3,15 @@
 //! Servers identify calls by an index, by an id, or only by their order. Some use one index for all
 //! calls, and some send a new id with every fragment of the same call.
 
+use holdpoint_common::limits::MAX_CALLS;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::EXTRA_PREFIX;
+use crate::model::ModelError;
 use crate::model::provider::remote::{
     Arguments, Count, HeldBytes, OpenCall, Pieces, Text, is_no_input,
 };
-use crate::model::{MAX_CALLS, ModelError};
 
 /// A fragment of a call, or a whole one.
 #[derive(Debug, Default, Deserialize)]
@@ -136,8 +137,8 @@ impl Calls {
         if index.is_some() {
             let at = self.open.iter().rposition(|open| open.index == index)?;
             let IdentifiedCall { id: known, call, .. } = &self.open[at];
-            // A new id means a new call, unless it only belongs to another fragment of the same
-            // call.
+            // A new id means a new call, except from a server that sends a new id with every
+            // fragment.
             let is_other_id = id.is_some() && known.is_some() && id != known.as_deref();
             let begins_call = match name {
                 _ if id.is_some() && id == known.as_deref() => false,

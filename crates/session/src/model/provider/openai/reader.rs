@@ -136,7 +136,7 @@ struct Usage {
     prompt_tokens: Count,
     completion_tokens: Count,
     total_tokens: Count,
-    prompt_tokens_details: Lenient<Details>,
+    prompt_tokens_details: Lenient<PromptDetails>,
     /// Mistral's name for cached tokens.
     num_cached_tokens: Count,
     /// DeepSeek's name for cached tokens.
@@ -145,14 +145,14 @@ struct Usage {
 
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(default)]
-struct Details {
+struct PromptDetails {
     cached_tokens: Count,
     cache_write_tokens: Count,
 }
 
 impl Usage {
     fn counts(&self) -> Counts {
-        let Details { cached_tokens, cache_write_tokens } =
+        let PromptDetails { cached_tokens, cache_write_tokens } =
             self.prompt_tokens_details.0.unwrap_or_default();
         let input = self.prompt_tokens.0;
         let output = |total: u64| total.saturating_sub(input.unwrap_or(0));
@@ -270,18 +270,10 @@ impl Chunks {
             details.iter().for_each(|detail| pieces.add_thought(thought_details::text(detail)));
         }
         details.into_iter().try_for_each(|detail| self.details.add(detail))?;
-        let has_content = match &message.content {
-            Some(Content::Words(text)) => !text.is_empty(),
-            Some(Content::Parts(parts)) => !parts.is_empty(),
-            None => message.refusal.0.as_deref().is_some_and(|refusal| !refusal.is_empty()),
-        };
-        if has_content {
+        let content = message.content.filter(|content| !content.is_empty());
+        if let Some(content) = content.or(message.refusal.filled().map(Content::Words)) {
             self.end_thought(pieces);
-        }
-        match message.content {
-            Some(Content::Parts(parts)) => parts.into_iter().for_each(|part| part.report(pieces)),
-            Some(Content::Words(text)) if !text.is_empty() => pieces.add_text(&text),
-            _ => pieces.add_text(&message.refusal.filled().unwrap_or_default()),
+            content.report(pieces);
         }
         for (n, call) in message.tool_calls.unwrap_or_default().into_iter().enumerate() {
             let call = if is_whole { call.with_index(n as u64) } else { call };
@@ -306,6 +298,22 @@ impl Chunks {
 /// Reports the field in which a thought arrived.
 fn report_field(field: &str, pieces: &mut Pieces) {
     pieces.add(ModelEvent::ThoughtSignature(format!("{FIELD_PREFIX}{field}")));
+}
+
+impl Content {
+    fn is_empty(&self) -> bool {
+        match self {
+            Self::Words(text) => text.is_empty(),
+            Self::Parts(parts) => parts.is_empty(),
+        }
+    }
+
+    fn report(self, pieces: &mut Pieces) {
+        match self {
+            Self::Words(text) => pieces.add_text(&text),
+            Self::Parts(parts) => parts.into_iter().for_each(|part| part.report(pieces)),
+        }
+    }
 }
 
 impl Part {

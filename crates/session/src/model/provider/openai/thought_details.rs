@@ -25,12 +25,15 @@ impl ThoughtDetails {
     /// # Errors
     /// [`ModelError::Malformed`] if too much data is held.
     pub(super) fn add(&mut self, piece: Detail) -> Result<(), ModelError> {
-        self.held.add(piece.iter().map(|(key, value)| key.len() + value_bytes(value)).sum())?;
-        match self.details.last_mut().filter(|last| continues(last, &piece)) {
-            Some(last) => piece.into_iter().for_each(|(key, value)| extend(last, key, value)),
-            None => self.details.push(piece),
-        }
-        Ok(())
+        let bytes = match self.details.last_mut().filter(|last| continues(last, &piece)) {
+            Some(last) => piece.into_iter().map(|(key, value)| extend(last, key, value)).sum(),
+            None => {
+                let bytes = piece.iter().map(|(key, value)| key.len() + value_bytes(value)).sum();
+                self.details.push(piece);
+                bytes
+            }
+        };
+        self.held.add(bytes)
     }
 
     /// Takes the details as JSON; `None` if there are none.
@@ -54,14 +57,25 @@ fn continues(last: &Detail, piece: &Detail) -> bool {
     same("type") && same("index") && has_text(last) && (has_text(piece) || has_signature)
 }
 
-/// Adds a field of a piece to the detail that it continues.
-fn extend(detail: &mut Detail, key: String, value: Value) {
+/// Adds a field of a piece to the detail that it continues. Returns by how many bytes the detail
+/// has grown.
+fn extend(detail: &mut Detail, key: String, value: Value) -> usize {
     match (detail.get_mut(&key), value) {
-        (Some(_), Value::Null) => {}
+        (Some(_), Value::Null) => 0,
         (Some(Value::String(whole)), Value::String(more)) if STREAMED.contains(&key.as_str()) => {
-            whole.push_str(&more)
+            whole.push_str(&more);
+            more.len()
         }
-        (_, value) => _ = detail.insert(key, value),
+        (Some(old), value) => {
+            let bytes = value_bytes(&value).saturating_sub(value_bytes(old));
+            *old = value;
+            bytes
+        }
+        (None, value) => {
+            let bytes = key.len() + value_bytes(&value);
+            detail.insert(key, value);
+            bytes
+        }
     }
 }
 

@@ -28,8 +28,7 @@ pub(super) fn stream<P: Protocol>(
         if matches!(sent, Err(ModelError::Setup { .. })) {
             slot.clear();
         }
-        let body = sent.map_err(|error| error::without_key(error, &key))?;
-        let answer = Answer::<P::Reader>::new(body, key, bytes_in);
+        let answer = Answer::<P::Reader>::new(sent?, key, bytes_in);
         Ok(stream::unfold(answer, async |mut answer| {
             answer.next().await.map(|event| (event, answer))
         }))
@@ -98,6 +97,11 @@ impl<R: Reader> Answer<R> {
         }
     }
 
+    /// The texts that no error may contain.
+    fn secrets(&self) -> [&str; 2] {
+        [&self.key, self.body.proxy_password()]
+    }
+
     /// The next event. An error is the last one.
     async fn next(&mut self) -> Option<Result<ModelEvent, ModelError>> {
         while matches!(self.state, State::Reading) && !self.pieces.is_due() {
@@ -123,7 +127,7 @@ impl<R: Reader> Answer<R> {
                 self.state = State::Checked(self.check(end).transpose());
                 Some(Ok(ModelEvent::Usage(usage)))
             }
-            State::Read(Err(error)) => Some(Err(error::without_key(error, &self.key))),
+            State::Read(Err(error)) => Some(Err(error::without_secrets(error, &self.secrets()))),
             State::Checked(last) => last,
             // Reading continues until there is an event.
             State::Reading => None,
@@ -164,7 +168,7 @@ impl<R: Reader> Answer<R> {
 
     fn read(&mut self, frame: &str) -> Result<(), ModelError> {
         let frame = &*marked(frame);
-        if let Some(fault) = fault::read(&unmarked(frame), &self.key) {
+        if let Some(fault) = fault::read(&unmarked(frame), &self.secrets()) {
             return Err(fault);
         }
         let before = self.pieces.added();
@@ -190,7 +194,7 @@ impl<R: Reader> Answer<R> {
         }
         let end = self.reader.close(&mut self.pieces);
         self.state = State::Read(end.ok_or_else(|| match rest.is_whole {
-            true => error::failed(&rest.frames.concat(), &self.key),
+            true => error::failed(&rest.frames.concat(), &self.secrets()),
             false => {
                 ModelError::Connection { message: "it was closed before the answer ended".into() }
             }
@@ -216,8 +220,9 @@ impl<R: Reader> Answer<R> {
     /// Checks whether an answer that ended is complete. Returns the event to end it with, if there
     /// is one.
     fn check(&self, end: End) -> Result<Option<ModelEvent>, ModelError> {
-        let failed =
-            |message: String| Err(error::without_key(ModelError::Failed { message }, &self.key));
+        let failed = |message: String| {
+            Err(error::without_secrets(ModelError::Failed { message }, &self.secrets()))
+        };
         let expects_call = end.finish == Finish::Calls;
         match end.finish {
             Finish::Filtered(explanation) => {

@@ -1,5 +1,7 @@
 //! A tool call with arguments that are still streaming.
 
+use std::ops::Range;
+
 use super::reader::{HeldBytes, Pieces, is_no_input};
 use crate::model::{ModelError, ModelEvent};
 
@@ -10,6 +12,9 @@ pub(crate) struct OpenCall {
     id: Option<String>,
     signature: Option<String>,
     arguments: String,
+    /// The range of `arguments` without the white space around it, kept so that it is not scanned
+    /// again for every piece.
+    content: Range<usize>,
     /// Bytes of `arguments` that no [`ModelEvent::Writing`] has reported.
     unreported: usize,
     nesting: Nesting,
@@ -55,9 +60,17 @@ impl OpenCall {
         held: &mut HeldBytes,
     ) -> Result<(), ModelError> {
         // Some gateways send `null` or `{}` before the real arguments.
-        if !piece.trim().is_empty() && self.has_no_input() {
+        let has_content = !piece.trim().is_empty();
+        if has_content && self.has_no_input() {
             self.arguments.clear();
+            self.content = 0..0;
             self.nesting = Nesting::default();
+        }
+        if has_content {
+            if self.content.is_empty() {
+                self.content.start = self.arguments.len() + piece.len() - piece.trim_start().len();
+            }
+            self.content.end = self.arguments.len() + piece.trim_end().len();
         }
         self.arguments.push_str(piece);
         self.nesting.add(piece.as_bytes());
@@ -78,12 +91,12 @@ impl OpenCall {
 
     /// Whether there are no arguments, or only a placeholder that real ones may replace.
     pub(crate) fn has_no_input(&self) -> bool {
-        is_no_input(&self.arguments)
+        is_no_input(&self.arguments[self.content.clone()])
     }
 
     /// Whether any arguments have arrived, even a placeholder such as `{}`.
     pub(crate) fn has_arguments(&self) -> bool {
-        !self.arguments.trim().is_empty()
+        !self.content.is_empty()
     }
 
     /// Whether the arguments are a whole object, by their brackets.
@@ -139,6 +152,46 @@ impl Nesting {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// White space around arguments is scanned once, however small the pieces are.
+    #[test]
+    fn arguments_with_long_white_space_are_read_in_linear_time() {
+        let blank = " ".repeat(4 * 1024 * 1024);
+        let (mut call, mut pieces, mut held) = (
+            OpenCall { name: "a".into(), ..OpenCall::default() },
+            Pieces::default(),
+            HeldBytes::default(),
+        );
+        let mut add = |piece: &str| call.add_arguments(piece, &mut pieces, &mut held).unwrap();
+        add(&format!("{blank}{{\"a\":\""));
+        (0..200_000).for_each(|_| add("x"));
+        add("\"}");
+        (0..200_000).for_each(|_| add(" "));
+        add(" \u{3000}");
+        assert!(call.is_complete() && call.has_arguments() && !call.has_no_input());
+        assert_eq!(call.arguments.trim().len(), r#"{"a":""}"#.len() + 200_000);
+    }
+
+    #[test]
+    fn a_placeholder_in_pieces_gives_way_to_arguments() {
+        for placeholder in [" {} ", "null", "\n{ }", ""] {
+            for cut in 0..=placeholder.len() {
+                let (mut call, mut pieces, mut held) =
+                    (OpenCall::default(), Pieces::default(), HeldBytes::default());
+                let mut add =
+                    |piece: &str| call.add_arguments(piece, &mut pieces, &mut held).unwrap();
+                add(&placeholder[..cut]);
+                add(&placeholder[cut..]);
+                if placeholder == "\n{ }" {
+                    assert!(!call.has_no_input(), "an object with a space is not a placeholder");
+                    continue;
+                }
+                add(" {\"a\":1} ");
+                assert_eq!(call.arguments.trim(), r#"{"a":1}"#, "{placeholder:?} cut at {cut}");
+                assert!(call.is_complete() && !call.has_no_input());
+            }
+        }
+    }
 
     #[test]
     fn m_e6_arguments_are_complete_when_their_brackets_close() {

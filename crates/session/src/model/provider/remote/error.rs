@@ -26,8 +26,8 @@ const TEMPORARY_CODES: [&str; 7] = [
     "timeout",
 ];
 
-/// Removes `key` and the marks of half characters from the message of `error`.
-pub(super) fn without_key(mut error: ModelError, key: &str) -> ModelError {
+/// Removes the secrets and the marks of half characters from the message of `error`.
+pub(super) fn without_secrets(mut error: ModelError, secrets: &[&str]) -> ModelError {
     match &mut error {
         ModelError::Setup { message, .. }
         | ModelError::Refused { message, .. }
@@ -37,24 +37,35 @@ pub(super) fn without_key(mut error: ModelError, key: &str) -> ModelError {
         | ModelError::Malformed { message }
         | ModelError::Unavailable { message }
         | ModelError::Failed { message } => {
-            *message = mask_key(unmarked(message).into_owned(), key)
+            *message = mask_secrets(unmarked(message).into_owned(), secrets)
         }
     }
     error
 }
 
-/// Replaces the key in a message.
-pub(super) fn mask_key(message: String, key: &str) -> String {
-    if key.is_empty() || !message.contains(key) { message } else { message.replace(key, "***") }
+/// Replaces the secrets in a message, such as the key. Empty ones are ignored.
+pub(super) fn mask_secrets(mut message: String, secrets: &[&str]) -> String {
+    // One secret may be part of another, so the longest goes first.
+    let mut secrets = secrets.to_vec();
+    secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+    for secret in secrets {
+        if !secret.is_empty() && message.contains(secret) {
+            message = message.replace(secret, "***");
+        }
+    }
+    message
 }
 
-/// The beginning of a text that may be cut anywhere, without the key and without a beginning of the
-/// key at its end.
-pub(super) fn masked_beginning(text: String, key: &str) -> String {
-    let mut text = mask_key(text, key);
-    let heads = key.char_indices().map(|(at, _)| &key[..at]).filter(|head| !head.is_empty());
-    if let Some(head) = heads.rev().find(|head| text.ends_with(head)) {
-        text.truncate(text.len() - head.len());
+/// The beginning of a text that may be cut anywhere, without the secrets and without a beginning of
+/// one at its end.
+pub(super) fn masked_beginning(text: String, secrets: &[&str]) -> String {
+    let mut text = mask_secrets(text, secrets);
+    let head = |secret: &&str| {
+        let ends = secret.char_indices().map(|(at, _)| at).filter(|at| *at > 0);
+        ends.rev().find(|at| text.ends_with(&secret[..*at]))
+    };
+    if let Some(bytes) = secrets.iter().filter_map(head).max() {
+        text.truncate(text.len() - bytes);
     }
     text
 }
@@ -148,10 +159,10 @@ pub(super) fn refused(
     status: StatusCode,
     headers: &HeaderMap,
     body: &str,
-    key: &str,
+    secrets: &[&str],
 ) -> ModelError {
     let error_body = ProviderErrorBody::parse(body);
-    let mut message = error_body.message(key);
+    let mut message = error_body.message(secrets);
     if message.is_empty() {
         message = status.canonical_reason().unwrap_or(NO_REASON).to_owned();
     }
@@ -170,9 +181,9 @@ pub(super) fn refused(
 
 /// The error for a fault without a status that the provider reported in this body. The code says
 /// whether it is temporary.
-pub(super) fn failed(body: &str, key: &str) -> ModelError {
+pub(super) fn failed(body: &str, secrets: &[&str]) -> ModelError {
     let error_body = ProviderErrorBody::parse(body);
-    let mut message = error_body.message(key);
+    let mut message = error_body.message(secrets);
     if message.is_empty() {
         message = NO_REASON.to_owned();
     }
@@ -244,8 +255,16 @@ mod tests {
             ("a sk-sk", "a "),
             ("a", "a"),
         ] {
-            assert_eq!(masked_beginning(text.into(), "sk-sk-1"), left);
+            assert_eq!(masked_beginning(text.into(), &["sk-sk-1", ""]), left);
+            assert_eq!(masked_beginning(text.into(), &["pass", "sk-sk-1"]), left);
         }
-        assert_eq!(masked_beginning("a".into(), ""), "a");
+        assert_eq!(masked_beginning("a".into(), &[""]), "a");
+    }
+
+    #[test]
+    fn a_secret_inside_another_one_leaves_no_part_of_it() {
+        for secrets in [["abc", "xabcx"], ["xabcx", "abc"]] {
+            assert_eq!(mask_secrets("xabcx, abc".into(), &secrets), "***, ***");
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::error::mask_key;
+use super::error::mask_secrets;
 
 /// The most bytes of a provider's message that are kept.
 const MAX_MESSAGE_BYTES: usize = 500;
@@ -51,16 +51,16 @@ impl<'a> ProviderErrorBody<'a> {
         fields.filter_map(Value::as_str).filter(|field| !field.is_empty()).collect()
     }
 
-    /// The message in one line and without the key: the provider's, the title of a page, or the
-    /// beginning of the body. Empty for JSON without content.
-    pub(super) fn message(&self, key: &str) -> String {
+    /// The message in one line and without the secrets: the provider's, the title of a page, or
+    /// the beginning of the body. Empty for JSON without content.
+    pub(super) fn message(&self, secrets: &[&str]) -> String {
         let message = match &self.json {
             Some(json) => match find_message(json) {
                 Some(message) => {
                     // A router quotes its provider.
                     let raw = json["error"]["metadata"]["raw"]
                         .as_str()
-                        .map(|raw| ProviderErrorBody::parse(raw).message(key));
+                        .map(|raw| ProviderErrorBody::parse(raw).message(secrets));
                     raw.map_or_else(|| message.to_owned(), |raw| format!("{message}: {raw}"))
                 }
                 None if has_no_content(json) => String::new(),
@@ -69,8 +69,8 @@ impl<'a> ProviderErrorBody<'a> {
             None if self.body.trim_start().starts_with('<') => page_text(self.body),
             None => self.body.to_owned(),
         };
-        // The key is hidden before the cut, because a part of it would not be found.
-        let message = mask_key(message, key);
+        // The secrets are hidden before the cut, because a part of one would not be found.
+        let message = mask_secrets(message, secrets);
         let mut line = message.split_whitespace().collect::<Vec<_>>().join(" ");
         line.truncate(line.floor_char_boundary(MAX_MESSAGE_BYTES));
         line
@@ -149,23 +149,52 @@ fn without_code(html: &str) -> String {
     let lower = html.to_ascii_lowercase();
     let mut kept = String::new();
     let mut at = 0;
+    // The next position of each beginning. Each search continues after the last position found, so
+    // no text is searched twice.
+    let mut next = CODE.map(|(begin, _)| lower.find(begin));
     loop {
-        let next = CODE
-            .iter()
-            .filter_map(|(begin, end)| Some((at + lower[at..].find(begin)?, begin.len(), *end)))
-            .min();
-        let Some((begin, length, end)) = next else { break };
-        kept.push_str(&html[at..begin]);
-        let inside = begin + length;
+        for (found, (begin, _)) in next.iter_mut().zip(CODE) {
+            if found.is_some_and(|found| found < at) {
+                *found = lower[at..].find(begin).map(|found| at + found);
+            }
+        }
+        let first = next.iter().zip(CODE).filter_map(|(found, code)| Some(((*found)?, code))).min();
+        let Some((found, (begin, end))) = first else { break };
+        kept.push_str(&html[at..found]);
+        let inside = found + begin.len();
         match lower[inside..].find(end) {
             Some(length) => at = inside + length + end.len(),
             None => return kept,
         }
         // Skip the rest of the end tag.
         if end.starts_with('<') {
-            at += lower[at..].find('>').map_or(0, |rest| rest + 1);
+            match lower[at..].find('>') {
+                Some(rest) => at += rest + 1,
+                None => return kept,
+            }
         }
     }
     kept.push_str(&html[at..]);
     kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// No part of a page is searched twice for the same words.
+    #[test]
+    fn a_page_of_nothing_but_code_is_read_in_linear_time() {
+        for (code, begin, text) in [
+            ("<!---->", "<p>", "a"),
+            ("<script></script>", "", "a"),
+            ("<style></style\n>", "", "a"),
+            ("<!-- x --><script></script>", "", "a"),
+            // This end tag never ends.
+            ("<script</script", "", ""),
+        ] {
+            let page = format!("{begin}{}a", code.repeat(4 * 1024 * 1024 / code.len()));
+            assert!(page_text(&page).trim() == text, "{code}");
+        }
+    }
 }

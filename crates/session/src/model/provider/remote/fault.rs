@@ -46,8 +46,8 @@ impl Envelope<'_> {
 const ERROR: &str = "\"error\"";
 const MESSAGE: &str = "\"message\"";
 
-/// The fault that a frame reports, without `key` in its message; `None` if the frame reports none.
-pub(super) fn read(frame: &str, key: &str) -> Option<ModelError> {
+/// The fault that a frame reports, without the secrets; `None` if the frame reports none.
+pub(super) fn read(frame: &str, secrets: &[&str]) -> Option<ModelError> {
     // Most frames contain neither, and need no parsing.
     if !frame.contains(ERROR) && !frame.contains(MESSAGE) {
         return None;
@@ -61,8 +61,8 @@ pub(super) fn read(frame: &str, key: &str) -> Option<ModelError> {
     let fault = fault_part(&frame)?;
     let body = json!({ "error": fault }).to_string();
     Some(match status(fault) {
-        Some(status) => error::refused(status, &HeaderMap::new(), &body, key),
-        None => error::failed(&body, key),
+        Some(status) => error::refused(status, &HeaderMap::new(), &body, secrets),
+        None => error::failed(&body, secrets),
     })
 }
 
@@ -107,7 +107,7 @@ mod tests {
             r#"{"type":"error"}"#,
         ];
         for fault in faults {
-            assert!(matches!(read(fault, ""), Some(ModelError::Failed { .. })), "{fault}");
+            assert!(matches!(read(fault, &[]), Some(ModelError::Failed { .. })), "{fault}");
         }
         for none in [
             r#"{"error":null}"#,
@@ -116,7 +116,7 @@ mod tests {
             r#"{"type":"message_start","message":{"content":[]}}"#,
             r#"{"delta":{"text":"\"error\""}}"#,
         ] {
-            assert_eq!(read(none, ""), None, "{none}");
+            assert_eq!(read(none, &[]), None, "{none}");
         }
     }
 }

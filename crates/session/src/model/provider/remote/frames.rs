@@ -33,6 +33,8 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 pub(super) struct Framer {
     framing: Framing,
     line: Vec<u8>,
+    /// Whether the line has only white space so far.
+    line_is_blank: bool,
     /// The lines of the event's data, each with a line feed.
     data: Vec<u8>,
     /// Whether the event is named as a fault.
@@ -58,6 +60,7 @@ impl Framer {
         Self {
             framing,
             line: Vec::new(),
+            line_is_blank: true,
             data: Vec::new(),
             is_fault: false,
             after_return: false,
@@ -94,9 +97,9 @@ impl Framer {
     /// Consumes all bytes if the body is JSON instead of a stream. Its first byte that is not white
     /// space shows this.
     fn take_json(&mut self, bytes: &mut &[u8]) {
-        let first = |bytes: &[u8]| bytes.iter().copied().find(|byte| !is_blank(*byte));
-        if self.is_json.is_none() && first(&self.line).is_none() {
-            self.is_json = match (self.framing, first(bytes)) {
+        if self.is_json.is_none() && self.line_is_blank {
+            let first = bytes.iter().copied().find(|byte| !is_blank(*byte));
+            self.is_json = match (self.framing, first) {
                 (_, Some(b'[')) | (Framing::Sse, Some(b'{')) => Some(true),
                 (Framing::Sse, Some(_)) => Some(false),
                 (Framing::Lines, _) | (Framing::Sse, None) => None,
@@ -110,10 +113,7 @@ impl Framer {
     /// Decides whether the body is JSON, once its first line that is not blank has ended. Returns
     /// `true` if it is: the line ends inside a value, although every line should be a value.
     fn decide_json(&mut self) -> bool {
-        if self.framing != Framing::Lines
-            || self.is_json.is_some()
-            || self.line.iter().copied().all(is_blank)
-        {
+        if self.framing != Framing::Lines || self.is_json.is_some() || self.line_is_blank {
             return false;
         }
         let mut nesting = Nesting::default();
@@ -144,6 +144,7 @@ impl Framer {
         };
         let (line, rest) = bytes.split_at(end.unwrap_or(bytes.len()));
         self.line.extend_from_slice(line);
+        self.line_is_blank &= line.iter().copied().all(is_blank);
         // The end is one byte; without one, no bytes are left.
         *bytes = rest.get(1..).unwrap_or_default();
         self.after_return = rest.first() == Some(&b'\r');
@@ -153,6 +154,7 @@ impl Framer {
     /// Reads the line that has ended. Returns a frame if the line is one, or ends an event.
     fn end_line(&mut self) -> Option<String> {
         let mut line = std::mem::take(&mut self.line);
+        self.line_is_blank = true;
         if std::mem::take(&mut self.at_first_line) && line.starts_with(BYTE_ORDER_MARK) {
             line.drain(..BYTE_ORDER_MARK.len());
         }
@@ -283,6 +285,22 @@ mod tests {
                 let text = String::from_utf8_lossy(body);
                 assert_eq!(frames(framing, body, piece), expected, "{text:?} in pieces of {piece}");
             }
+        }
+    }
+
+    /// A body is scanned once, however small its pieces are.
+    #[test]
+    fn long_white_space_in_small_pieces_is_read_in_linear_time() {
+        for (framing, start) in
+            [(Framing::Sse, " "), (Framing::Lines, " "), (Framing::Lines, "\u{feff}")]
+        {
+            let mut framer = Framer::new(framing);
+            let mut push = |piece: &str| framer.next(&mut piece.as_bytes());
+            assert_eq!(push(&start.repeat(MAX_EVENT_BYTES / 4)), Ok(None));
+            (0..MAX_EVENT_BYTES / 8).for_each(|_| assert_eq!(push(" "), Ok(None)));
+            assert_eq!(push("["), Ok(None), "{framing:?}");
+            assert_eq!(push("{}]"), Ok(None), "{framing:?}");
+            assert_eq!(framer.close().frames, ["{}"], "{framing:?}");
         }
     }
 

@@ -21,7 +21,7 @@ const REFUSAL_TIMEOUT: Duration = Duration::from_secs(3);
 ///
 /// # Errors
 /// [`ModelError`] if the provider can't be reached, refuses the request, or answers with anything
-/// but a stream. A body that the error quotes contains neither `key` nor a proxy's password.
+/// but a stream. Its message contains neither `key` nor a proxy's password.
 pub(super) async fn send(
     client: HttpClient,
     request: Request,
@@ -30,7 +30,7 @@ pub(super) async fn send(
 ) -> Result<Body, ModelError> {
     let route = Arc::clone(&client.route);
     let sent = open_body(client, request, framing, key).await;
-    sent.map_err(|error| error::without_key(error, &route.password))
+    sent.map_err(|error| error::without_secrets(error, &[key, &route.password]))
 }
 
 /// Sends a request, and checks that the response is a stream.
@@ -48,7 +48,9 @@ async fn open_body(
     }
     if !status.is_success() {
         let headers = response.headers().clone();
-        return Err(error::refused(status, &headers, &read_refusal(response, key).await, key));
+        let secrets = [key, &route.password];
+        let body = read_refusal(response, &secrets).await;
+        return Err(error::refused(status, &headers, &body, &secrets));
     }
     if let Some(encoding) = encoding(&response) {
         let message = format!("it is encoded as `{encoding}`, which was not requested");
@@ -84,6 +86,11 @@ impl Body {
             chunk: Vec::new(),
             framed: 0,
         }
+    }
+
+    /// The password of the proxy, or an empty text.
+    pub(super) fn proxy_password(&self) -> &str {
+        &self.route.password
     }
 
     /// The next frame in the bytes that have arrived; `None` if more bytes are needed.
@@ -140,9 +147,9 @@ fn non_stream_type(response: &Response) -> Option<String> {
     (!may_stream && !kind.trim().is_empty()).then_some(kind)
 }
 
-/// Reads the beginning of a refusal's body, without `key`. The rest, and all that arrives after
-/// [`REFUSAL_TIMEOUT`], is dropped.
-async fn read_refusal(mut response: Response, key: &str) -> String {
+/// Reads the beginning of a refusal's body, without the secrets. The rest, and everything that
+/// arrives after [`REFUSAL_TIMEOUT`], is dropped.
+async fn read_refusal(mut response: Response, secrets: &[&str]) -> String {
     if let Some(encoding) = encoding(&response) {
         return format!("its body is encoded as `{encoding}`, which was not requested");
     }
@@ -157,5 +164,5 @@ async fn read_refusal(mut response: Response, key: &str) -> String {
     };
     // The refusal itself is known; its message is not worth a long wait.
     let _ = tokio::time::timeout(REFUSAL_TIMEOUT, read).await;
-    error::masked_beginning(String::from_utf8_lossy(&bytes).into_owned(), key)
+    error::masked_beginning(String::from_utf8_lossy(&bytes).into_owned(), secrets)
 }

@@ -134,6 +134,7 @@ fn m_e6_unknown_events_are_ignored_and_broken_ones_are_errors() {
     ] {
         brings(&[nothing.to_owned()], &[]);
     }
+    let unannounced = write(0, r#"{"type":"text_delta","text":"a"}"#);
     let text_block = open(0, r#"{"type":"text"}"#);
     for (broken, words) in [
         (vec!["{"], ""),
@@ -154,6 +155,7 @@ fn m_e6_unknown_events_are_ignored_and_broken_ones_are_errors() {
             "block 0",
         ),
         (vec![&text_block, &open(1, r#"{"type":"fallback"}"#)], "another model"),
+        (vec![&unannounced, &stop(0), &open(1, r#"{"type":"fallback"}"#)], "another model"),
     ] {
         is_malformed::<Events>(&broken, words);
     }

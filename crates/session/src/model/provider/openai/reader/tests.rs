@@ -21,6 +21,14 @@ fn m_e6_a_delta_says_text_and_thoughts_in_every_form() {
         (r#"{"content":"","refusal":"no"}"#, vec![text("no")]),
         (r#"{"content":"a","refusal":null}"#, vec![text("a")]),
         (
+            r#"{"reasoning":"r","content":"","refusal":"no"}"#,
+            vec![thought("r"), signature("openai:reasoning"), text("no")],
+        ),
+        (
+            r#"{"reasoning":"r","content":[],"refusal":"no"}"#,
+            vec![thought("r"), signature("openai:reasoning"), text("no")],
+        ),
+        (
             r#"{"reasoning_content":"","reasoning":"r","content":"a"}"#,
             vec![thought("r"), signature("openai:reasoning"), text("a")],
         ),
@@ -331,5 +339,24 @@ fn m_e6_calls_that_are_never_named_are_bounded_beside_text() {
         r#"{{"content":"a","tool_calls":[{{"index":0,"function":{{"arguments":"{arguments}"}}}}]}}"#
     ));
     let refused = (0..100).find_map(|_| chunks.read(&frame, &mut pieces).err());
+    assert!(refused.is_some_and(|error| error.to_string().contains("without content")));
+}
+
+/// Only the bytes count that the detail keeps.
+#[test]
+fn a_long_thought_may_arrive_in_many_small_details() {
+    let frame = |text: &str| {
+        delta(&format!(
+            r#"{{"reasoning":"a","reasoning_details":[{{"type":"reasoning.text","index":0,
+            "format":"anthropic-claude-v1","id":"one","signature":null,"text":"{text}"}}]}}"#
+        ))
+    };
+    let (mut chunks, mut pieces) = (Chunks::default(), Pieces::default());
+    for _ in 0..100_000 {
+        chunks.read(&frame("a"), &mut pieces).unwrap();
+    }
+    // The text still has a bound.
+    let long = frame(&"x".repeat(64 * 1024));
+    let refused = (0..100).find_map(|_| chunks.read(&long, &mut pieces).err());
     assert!(refused.is_some_and(|error| error.to_string().contains("without content")));
 }
