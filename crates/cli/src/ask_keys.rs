@@ -65,7 +65,7 @@ fn other_questions(form: &AskForm) -> &'static str {
 
 /// The position of the shown question among several, and whether it was skipped before. Empty for a
 /// single question.
-pub(crate) fn place(form: &AskForm) -> String {
+pub(crate) fn position(form: &AskForm) -> String {
     match (form.question(), form.reply()) {
         (Some((.., 1)) | None, _) => String::new(),
         (Some((_, number, count)), Some(Reply::Skip)) => format!(" ({number} of {count}, skipped)"),

@@ -38,7 +38,7 @@ use crate::ui::Ui;
 const BATCH: usize = 1024;
 /// The capacity of the key queue. Further keys are dropped: neither typing nor a pasted answer
 /// fills the queue.
-const KEYS: usize = 4096;
+const MAX_KEYS: usize = 4096;
 /// How often the progress line is redrawn while no events arrive.
 const TICK: Duration = Duration::from_secs(1);
 /// How many times in a row a stream that ends at once is reopened.
@@ -67,7 +67,7 @@ pub(crate) struct Follower<'a> {
     session: SessionHandle,
     daemon: Option<&'a Folders>,
     attachment: Attachment,
-    course: FollowState,
+    state: FollowState,
     /// The terminal with the keys that answer asks and interrupt.
     terminal: Option<KeyTerminal>,
     leaving: ExitRequest,
@@ -75,7 +75,7 @@ pub(crate) struct Follower<'a> {
     ui: &'a mut Ui,
     /// The position to attach from again: behind the last handled event.
     from: AttachFrom,
-    /// Whether asks are shown.
+    /// Whether asks are shown and answered by keys.
     answers: bool,
     /// The shown ask.
     form: Option<AskForm>,
@@ -98,12 +98,12 @@ impl<'a> Follower<'a> {
     ) -> Result<Self, CliError> {
         let FollowRequest { session, from, daemon, answers } = followed;
         let attachment = session.attach(from).await?;
-        let (key_sender, key_receiver) = mpsc::channel(KEYS);
+        let (key_sender, key_receiver) = mpsc::channel(MAX_KEYS);
         Ok(Self {
             session,
             daemon,
             attachment,
-            course: FollowState::new(Until::Left),
+            state: FollowState::new(Until::Left),
             answers: answers && terminal.is_some(),
             terminal,
             leaving,
@@ -134,11 +134,11 @@ impl<'a> Follower<'a> {
             self.end_unshown().await;
             return self.leaving.code().ok_or(error);
         }
-        if self.course.ended == Some(FollowEnd::Stopped) {
+        if self.state.ended == Some(FollowEnd::Stopped) {
             return self.leaving.code().ok_or_else(|| self.stopped_error());
         }
-        let code = self.course.code(self.leaving.code());
-        match self.course.ended {
+        let code = self.state.code(self.leaving.code());
+        match self.state.ended {
             Some(FollowEnd::Turn(_) | FollowEnd::Run(_)) => self.close_if_unused().await?,
             Some(FollowEnd::Left) if self.daemon.is_some() => {
                 self.ui.line(Tone::Warning, &stays_open_text(&self.session))?
@@ -152,12 +152,12 @@ impl<'a> Follower<'a> {
     /// Ends the work if it can't be shown any longer, so that it does not keep running unseen. Work
     /// that other clients have added continues.
     async fn end_unshown(&self) {
-        if self.course.ended.is_some() {
+        if self.state.ended.is_some() {
             // Any work that runs now is another client's.
-            let closed = self.session.close_unused(self.course.end_seq).await;
+            let closed = self.session.close_unused(self.state.end_seq).await;
             return tracing::debug!(?closed, "the end was not shown");
         }
-        if self.course.follows_run()
+        if self.state.follows_run()
             && self.session.refresh().await.is_ok()
             && self.session.snapshot().run.is_none()
         {
@@ -165,14 +165,14 @@ impl<'a> Follower<'a> {
             let closed = self.session.close_unused(self.from.after).await;
             return tracing::debug!(?closed, "the end was not read");
         }
-        let turn = self.course.turn();
+        let turn = self.state.turn();
         let ended = match self.session.interrupt(turn).await {
             Ok(Interruption::Interrupting(cut)) => cut.end().await.map(Some),
             Ok(Interruption::RunEnded | Interruption::NotRunning) => Ok(None),
             Err(error) => Err(error),
         };
         let closed = match turn {
-            Some(_) => self.session.close_unused(self.course.turn_seq).await,
+            Some(_) => self.session.close_unused(self.state.turn_seq).await,
             None => self.session.close().await,
         };
         tracing::debug!(?ended, ?closed, "ended without being shown");
@@ -183,11 +183,11 @@ impl<'a> Follower<'a> {
         match begin {
             Begin::Prompt(prompt) => {
                 let prompt = self.session.prompt(prompt).await?.prompt;
-                self.course = FollowState::new(Until::Turn { prompt });
+                self.state = FollowState::new(Until::Turn { prompt });
             }
             Begin::Run(request) => {
                 self.session.start_run(request).await?;
-                self.course = FollowState::new(Until::Run);
+                self.state = FollowState::new(Until::Run);
                 if self.leaving.code().is_some() {
                     // The signal arrived before there was a run to interrupt.
                     self.session.interrupt(None).await?;
@@ -199,7 +199,7 @@ impl<'a> Follower<'a> {
 
     /// Closes the session, unless other clients have given it more work meanwhile.
     async fn close_if_unused(&mut self) -> Result<(), CliError> {
-        match self.session.close_unused(self.course.end_seq).await {
+        match self.session.close_unused(self.state.end_seq).await {
             // Another client may have closed it first.
             Ok(()) | Err(SessionError::Refused(Refused::Closed)) => self.drain().await,
             Err(SessionError::Refused(Refused::InUse)) => {
@@ -222,7 +222,7 @@ impl<'a> Follower<'a> {
         followed?;
         self.ui.end_line()?;
         self.ui.flush()?;
-        Ok(self.course.ended.unwrap_or(FollowEnd::Left))
+        Ok(self.state.ended.unwrap_or(FollowEnd::Left))
     }
 
     /// Shows the events so far.
@@ -230,7 +230,7 @@ impl<'a> Follower<'a> {
         self.show_past().await?;
         self.ui.end_line()?;
         self.ui.flush()?;
-        if self.course.ended == Some(FollowEnd::Stopped) {
+        if self.state.ended == Some(FollowEnd::Stopped) {
             Err(self.stopped_error())
         } else {
             Ok(())
@@ -248,7 +248,7 @@ impl<'a> Follower<'a> {
     async fn show_past(&mut self) -> Result<(), CliError> {
         let mut batch = Vec::with_capacity(BATCH);
         let mut breaks = 0;
-        while self.leaving.code().is_none() && self.course.ended.is_none() {
+        while self.leaving.code().is_none() && self.state.ended.is_none() {
             if self.attachment.next_past(&mut batch, BATCH).await > 0 {
                 breaks = 0;
                 self.show(&mut batch)?;
@@ -259,11 +259,12 @@ impl<'a> Follower<'a> {
                 ClientEnd::Lagged { .. } | ClientEnd::Disconnected { .. } => {
                     self.reattach(&mut breaks).await?
                 }
-                ClientEnd::Stopped => self.course.ended = Some(FollowEnd::Stopped),
+                ClientEnd::Stopped => self.state.ended = Some(FollowEnd::Stopped),
                 ClientEnd::Detached | ClientEnd::Ended => break,
             }
         }
         if self.from.limit.is_some() {
+            // No event was shown. Attaching again must not count back from a newer event.
             self.from = AttachFrom::after(self.attachment.snapshot().seq.max(self.from.after));
         }
         Ok(self.ui.flush()?)
@@ -274,13 +275,13 @@ impl<'a> Follower<'a> {
         let mut batch = Vec::with_capacity(BATCH);
         let mut breaks = 0;
         let terminal = self.terminal.clone();
-        while self.course.ended.is_none() {
+        while self.state.ended.is_none() {
             let ticks = self.ui.shows_progress() && self.view.ticks(&self.session.snapshot());
             self.listen();
             let keys_deadline = self.keys_deadline();
             tokio::select! {
                 biased;
-                () = self.leaving.requested(), if self.course.follows_until_left() => self.course.ended = Some(FollowEnd::Left),
+                () = self.leaving.requested(), if self.state.follows_until_left() => self.state.ended = Some(FollowEnd::Left),
                 () = keys::wait_resumed(terminal.as_ref()) => self.show_ask_again()?,
                 Some((input, at)) = keys::next_key(&mut self.deferred_keys, &mut self.key_receiver) => self.press(input, at).await?,
                 () = tokio::time::sleep_until(keys_deadline.unwrap_or_else(Instant::now).into()), if keys_deadline.is_some() => {
@@ -290,13 +291,13 @@ impl<'a> Follower<'a> {
                     if count > 0 {
                         breaks = 0;
                     } else if self.attachment.end() == ClientEnd::Stopped {
-                        self.course.ended = Some(FollowEnd::Stopped);
+                        self.state.ended = Some(FollowEnd::Stopped);
                     } else {
                         self.reattach(&mut breaks).await?;
                     }
                     self.show(&mut batch)?;
                     self.show_next_ask()?;
-                    if self.course.ended.is_none() {
+                    if self.state.ended.is_none() {
                         self.view.progress(&self.session.snapshot(), self.ui)?;
                     }
                     self.ui.flush()?;
@@ -325,7 +326,7 @@ impl<'a> Follower<'a> {
                 // A stopped daemon has removed its sockets and stays stopped. A crashed one has
                 // left them and is restarted.
                 if !folders.sockets()?.iter().any(|socket| socket.exists()) {
-                    self.course.ended = Some(FollowEnd::Stopped);
+                    self.state.ended = Some(FollowEnd::Stopped);
                     return Ok(());
                 }
                 self.ui.line(Tone::Warning, "the daemon is gone; restarting it")?;
@@ -337,12 +338,12 @@ impl<'a> Follower<'a> {
         };
         self.attachment = match attached {
             Err(SessionError::Refused(Refused::Closed)) => {
-                self.course.ended = Some(FollowEnd::Closed);
+                self.state.ended = Some(FollowEnd::Closed);
                 return Ok(());
             }
             // The daemon is stopping, but still answers.
             Err(SessionError::Stopped) => {
-                self.course.ended = Some(FollowEnd::Stopped);
+                self.state.ended = Some(FollowEnd::Stopped);
                 return Ok(());
             }
             attached => attached?,
@@ -364,9 +365,9 @@ impl<'a> Follower<'a> {
     fn show(&mut self, batch: &mut Vec<Arc<Event>>) -> io::Result<()> {
         for event in batch.drain(..) {
             self.from = AttachFrom::after(self.from.after.max(event.seq));
-            let known = self.course.turn();
-            self.course.observe(&event, self.attachment.snapshot().seq);
-            if let Some(turn) = self.course.turn().filter(|turn| known != Some(*turn)) {
+            let known = self.state.turn();
+            self.state.observe(&event, self.attachment.snapshot().seq);
+            if let Some(turn) = self.state.turn().filter(|turn| known != Some(*turn)) {
                 // Done before the event is shown, which can take long: the next turn may be another
                 // client's.
                 self.leaving.interrupt_only(&self.session, turn);

@@ -5,6 +5,8 @@
 
 mod receipt;
 mod run;
+#[cfg(test)]
+pub(crate) mod tests;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,27 +25,6 @@ use crate::summaries::{
     answered, ask_prefix, cut, first_line_summary, paused, pausing, resend_notice, setting, shorten,
 };
 use crate::tone::Tone;
-
-/// The mark at the end of an answer whose text was cut.
-fn text_cut(message: &AssistantMessage) -> Option<Narration> {
-    let last = message.blocks.iter().rfind(|block| !block.text.is_empty());
-    let cut = last.filter(|block| message.partial && block.kind == BlockKind::Text)?;
-    Some(Narration::TextCut(cut.item, Remark::new(Tone::Dim, "(cut here)")))
-}
-
-/// The words about a session that was rebuilt from its log.
-fn restored(cause: RestoreCause) -> Option<Remark> {
-    match cause {
-        RestoreCause::Panic => {
-            Some(Remark::new(Tone::Warning, "the session failed and was rebuilt from its log"))
-        }
-        RestoreCause::Restart => Some(Remark::new(Tone::Dim, "the daemon was restarted")),
-        RestoreCause::Unloaded => None,
-    }
-}
-
-#[cfg(test)]
-pub(crate) mod tests;
 
 /// Words about an event.
 #[derive(Debug, PartialEq)]
@@ -385,6 +366,24 @@ impl AskEnd {
 /// The text of a prompt, safe to print.
 fn prompt_text(text: &str) -> String {
     prose(&text.replace("\r\n", "\n")).into_owned()
+}
+
+/// The mark at the end of an answer whose text was cut.
+fn text_cut(message: &AssistantMessage) -> Option<Narration> {
+    let last = message.blocks.iter().rfind(|block| !block.text.is_empty());
+    let cut = last.filter(|block| message.partial && block.kind == BlockKind::Text)?;
+    Some(Narration::TextCut(cut.item, Remark::new(Tone::Dim, "(cut here)")))
+}
+
+/// The words about a session that was rebuilt from its log.
+fn restored(cause: RestoreCause) -> Option<Remark> {
+    match cause {
+        RestoreCause::Panic => {
+            Some(Remark::new(Tone::Warning, "the session failed and was rebuilt from its log"))
+        }
+        RestoreCause::Restart => Some(Remark::new(Tone::Dim, "the daemon was restarted")),
+        RestoreCause::Unloaded => None,
+    }
 }
 
 fn job_remark(fact: &JobFact) -> Remark {

@@ -49,8 +49,8 @@ pub(crate) enum AsksArg {
     Wait,
     /// No user: a Continue proceeds, a Confirm is denied, a question is an error for the model
     Deny,
-    /// No user: a Continue proceeds, a Confirm is approved, or denied if a deny rule might match its
-    /// call, and a question is an error for the model
+    /// No user: a Continue proceeds, a Confirm is approved, or denied if a deny rule might match
+    /// its call, and a question is an error for the model
     Approve,
 }
 

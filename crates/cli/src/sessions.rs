@@ -86,6 +86,7 @@ pub(crate) async fn discard_unused(sessions: &Sessions, id: &SessionId) {
 /// Like [`discard_unused`], with a snapshot taken earlier.
 async fn discard_if_unchanged(sessions: &Sessions, before: &Snapshot) {
     let id = &before.settings.id;
+    // One client may be the caller, whose detach is still on its way.
     if before.status != SessionStatus::Idle || before.clients > 1 || is_used(before) {
         return;
     }
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn m_b2_a_prompt_sent_while_its_session_is_forgotten_is_kept() {
+    async fn m_b2_a_prompt_sent_while_its_session_is_discarded_is_kept() {
         let (_engine, sessions, session) = fresh().await;
         let before = session.snapshot();
         session.prompt("hang").await.unwrap();

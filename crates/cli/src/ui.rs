@@ -119,12 +119,8 @@ impl Ui {
     /// The width of standard output; unlimited if it is not a terminal or does not report its
     /// width.
     pub(crate) fn columns(&self) -> usize {
-        let width = if self.out.is_terminal {
-            tcgetwinsize(io::stdout()).map_or(0, |size| size.ws_col)
-        } else {
-            0
-        };
-        if width == 0 { usize::MAX } else { usize::from(width) }
+        let is_terminal = self.out.is_terminal;
+        is_terminal.then(|| reported_columns(io::stdout())).flatten().unwrap_or(usize::MAX)
     }
 
     pub(crate) fn err_is_terminal(&self) -> bool {
@@ -252,9 +248,8 @@ impl Ui {
         }
         let (left, right) = editor.text().split_at(editor.cursor());
         let (left, right) = (prose_line(left), prose_line(right));
-        let columns = tcgetwinsize(io::stderr())
-            .map_or(DEFAULT_COLUMNS, |size| usize::from(size.ws_col))
-            .max(INPUT_MARK.len() + 2);
+        let columns =
+            reported_columns(io::stderr()).unwrap_or(DEFAULT_COLUMNS).max(INPUT_MARK.len() + 2);
         // The last column stays free: in some terminals, a cursor behind it is on the next line.
         let room = columns - INPUT_MARK.len() - 1;
         let right = begin_of(&right, room);
@@ -281,9 +276,7 @@ impl Ui {
         if !self.err.is_progress {
             self.err.end_line();
         }
-        let columns = tcgetwinsize(io::stderr())
-            .map_or(DEFAULT_COLUMNS, |size| usize::from(size.ws_col))
-            .max(2);
+        let columns = reported_columns(io::stderr()).unwrap_or(DEFAULT_COLUMNS).max(2);
         let fits = |line: &&String| line.width() < columns;
         let shown = lines.iter().find(fits).map_or("", String::as_str);
         self.err.put(Tone::Plain, CLEAR);
@@ -372,6 +365,11 @@ impl Stream {
         let (begin, end) = if self.is_styled { tone.codes() } else { ("", "") };
         [begin, text, end].iter().try_for_each(|part| self.writer.write_all(part.as_bytes()))
     }
+}
+
+/// The width of a terminal, if it reports one.
+fn reported_columns(terminal: impl AsFd) -> Option<usize> {
+    tcgetwinsize(terminal).ok().map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
 /// The longest end of a text that fits into this many cells.

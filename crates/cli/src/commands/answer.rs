@@ -90,7 +90,8 @@ pub(crate) struct AnswerArgs {
 
 pub(crate) fn approve(args: &Approve, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     let approve = |_: Option<&Ask>| Ok(Answer::Approve { always: args.always });
-    answer("approve", &args.ask, !args.yes, &approve, folders, ui)
+    let confirm_first = !args.yes;
+    answer("approve", &args.ask, confirm_first, &approve, folders, ui)
 }
 
 pub(crate) fn deny(args: &Deny, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
@@ -212,7 +213,7 @@ async fn first_ask(session: &str, sessions: &Sessions, ui: &Ui) -> Result<Ask, C
     Ok(ask.clone())
 }
 
-/// Checks that an ask can be shown, which is written to standard error.
+/// Checks that standard error, where asks are shown, is a terminal.
 fn require_err_terminal(ui: &Ui, hint: impl Display) -> Result<(), CliError> {
     if ui.err_is_terminal() {
         return Ok(());
@@ -229,7 +230,7 @@ fn not_answered(ui: &mut Ui) -> Result<i32, CliError> {
 
 /// Shows an ask and lets the user confirm the answer.
 fn confirm(ask: &Ask, answer: &Answer, ui: &mut Ui) -> Result<bool, CliError> {
-    asked::show(ask, 0, false, ui)?;
+    asked::show_alone(ask, ui)?;
     ui.line(Tone::Strong, &format!("{}? [y/N]", answer.kind_name()))?;
     ui.flush()?;
     let mut line = Vec::new();
@@ -286,12 +287,12 @@ fn resolve_answer(question: &Question, given: &str) -> Result<String, CliError> 
         return Err(CliError::usage(format!("the answer to `{header}` is empty"))
             .hint("give an answer, or decline to answer with `--skip`"));
     }
-    if let Some(option) =
-        given.parse::<usize>().ok().and_then(|number| options.get(number.checked_sub(1)?))
-    {
+    // Parsing alone would accept a plus sign.
+    let is_number = given.bytes().all(|byte| byte.is_ascii_digit());
+    let number = given.parse::<usize>().ok().filter(|_| is_number);
+    if let Some(option) = number.and_then(|number| options.get(number.checked_sub(1)?)) {
         return Ok(option.label.clone());
     }
-    let is_number = given.bytes().all(|byte| byte.is_ascii_digit());
     if !is_number || options.is_empty() || options.iter().any(|option| option.label == given) {
         return Ok(given.to_owned());
     }

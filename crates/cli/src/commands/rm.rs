@@ -18,6 +18,10 @@ use crate::sessions::sessions;
 use crate::tone::Tone;
 use crate::ui::Ui;
 
+const ANSWER_HINT: &str = "answer the ask, or delete the session anyway with --force";
+const DAMAGED_HINT: &str =
+    "its asks can't be answered, because the session is damaged; --force deletes it";
+
 /// Delete saved sessions and their logs
 ///
 /// A live session must be closed first, and a session with an open ask is kept unless --force is
@@ -50,22 +54,21 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
             Ok(session) => {
                 let ask = session.asks.first().map(|ask| ask.id.clone());
                 let SessionSettings { id, name, .. } = &*session.settings;
-                Ok((given.to_owned(), id.clone(), name.clone(), ask))
+                Ok((given.to_owned(), id.clone(), name.clone(), ask, ANSWER_HINT))
             }
-            // The rest of a damaged session has no asks.
-            Err(SessionError::Damaged { session, .. }) => {
-                Ok((given.to_owned(), session, given.to_owned(), None))
+            // The asks of a damaged session can't be read, but the list has the first one.
+            Err(SessionError::Damaged { session: id, .. }) => {
+                let listed = if args.force { Vec::new() } else { sessions.list().await? };
+                let listed = listed.into_iter().find(|session| session.id == id);
+                let ask = listed.and_then(|session| session.waits_for).map(|ask| ask.id);
+                Ok((given.to_owned(), id, given.to_owned(), ask, DAMAGED_HINT))
             }
             Err(error) => Err(error),
         };
-        for (given, id, name, ask) in failures.find(&args.sessions, ui, look).await {
+        for (given, id, name, ask, hint) in failures.find(&args.sessions, ui, look).await {
             if let Some(ask) = ask.filter(|_| !args.force) {
                 let error = CliError::failed(format!("it has an open ask ({ask})"));
-                failures.add(
-                    &given,
-                    error.hint("answer the ask, or delete the session anyway with --force"),
-                    ui,
-                );
+                failures.add(&given, error.hint(hint), ui);
                 continue;
             }
             // Deletes by the given name, so that an ambiguous name is an error.

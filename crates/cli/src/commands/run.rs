@@ -60,11 +60,11 @@ pub(crate) struct Args {
     in_process: bool,
 }
 
-/// The asks mode and the reason for it.
+/// The asks mode, the reason for it, and the user's terminal.
 struct AsksChoice {
     mode: AsksMode,
     why: &'static str,
-    /// The user's terminal: asks are shown there and answered by keys, and Esc interrupts.
+    /// Asks are shown here and answered by keys, and Esc interrupts.
     terminal: Option<KeyTerminal>,
 }
 
@@ -139,19 +139,13 @@ impl Args {
             None => (AsksMode::Deny, "this is not a terminal"),
         };
         let terminal = KeyTerminal::find().filter(|_| ui.err_is_terminal());
-        match terminal {
-            terminal if mode != AsksMode::Wait || terminal.is_some() => {
-                AsksChoice { mode, why, terminal }
-            }
-            _ => AsksChoice {
-                mode,
-                why: if self.in_process {
-                    "no user can answer here: an ask waits until you interrupt"
-                } else {
-                    "other clients can answer: see `holdpoint inbox`"
-                },
-                terminal: None,
-            },
-        }
+        let why = if mode != AsksMode::Wait || terminal.is_some() {
+            why
+        } else if self.in_process {
+            "no user can answer here: an ask waits until you interrupt"
+        } else {
+            "other clients can answer: see `holdpoint inbox`"
+        };
+        AsksChoice { mode, why, terminal }
     }
 }

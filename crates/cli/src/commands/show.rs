@@ -50,7 +50,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     ui.lines_to_stdout();
     for ask in &snapshot.asks {
         ui.print(&format!("\nask {}, open for {}\n", ask.id, age(ask.since)))?;
-        asked::show(ask, 0, false, ui)?;
+        asked::show_alone(ask, ui)?;
         ui.flush()?;
     }
     Ok(0)

@@ -24,7 +24,7 @@ const TIMED_OUT: i32 = 124;
 /// How many times in a row a watch that breaks at once is restarted.
 const MAX_BREAKS: u32 = 5;
 
-/// How long after a stop the next daemon may start, as `holdpoint daemon restart` does it.
+/// The longest wait for the next daemon after a stop: `holdpoint daemon restart` starts one.
 const RESTART_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The polling interval for the next daemon, which has no way to announce itself, and for a session

@@ -1,8 +1,8 @@
 //! Limits the number of open connections, and lets each be cut from elsewhere.
 //!
 //! Streams are long-lived, so they have a limit of their own: other requests get through however
-//! many clients are attached. Of the other connections, one without a request makes room for a new
-//! one.
+//! many clients are attached. Of the other connections, one without a complete request makes room
+//! for a new one.
 
 use std::any::Any;
 use std::os::fd::{AsFd, OwnedFd};
@@ -30,7 +30,7 @@ use super::peer;
 pub(super) const MAX_STREAMS: usize = 256;
 
 /// The maximum number of other open connections. A further one replaces a connection without a
-/// request. If every connection has a request, the further one receives an error and is closed.
+/// complete request. If every connection has one, the further one receives an error and is closed.
 const MAX_OTHERS: usize = 64;
 
 /// The maximum number of connections beyond these, which are opened only to be refused. Further
@@ -69,8 +69,10 @@ pub(super) struct Connection {
     /// Whether all places were taken when it arrived. Its requests are refused.
     refused: bool,
     connections: Connections,
-    /// Whether a request is being answered.
+    /// Whether a request is being received or answered.
     busy: AtomicBool,
+    /// Whether the body of that request has not arrived yet.
+    receiving: AtomicBool,
     /// The number of the last answered request; 0 before the first.
     answered: AtomicU64,
     /// Whether the connection was cut.
@@ -79,6 +81,9 @@ pub(super) struct Connection {
 
 /// A place among the streams, until dropped.
 pub(super) struct StreamPlace(Connections);
+
+/// Marks a connection as receiving a request's body, until dropped.
+pub(super) struct ReceivingGuard(Arc<Connection>);
 
 impl Connections {
     /// The number of open connections.
@@ -105,6 +110,7 @@ impl Connections {
             refused,
             connections: self.clone(),
             busy: AtomicBool::new(false),
+            receiving: AtomicBool::new(false),
             answered: AtomicU64::new(0),
             cut: AtomicBool::new(false),
         });
@@ -123,9 +129,9 @@ impl Connections {
         extensions.insert(connection);
     }
 
-    /// Makes room for one more connection, and returns whether there is a place for it. If all places are
-    /// taken, cuts a connection without a request: the oldest that never had one, else the one with
-    /// the oldest response.
+    /// Makes room for one more connection, and returns whether there is a place for it. If all
+    /// places are taken, cuts a connection without a request, else one with half a request: the
+    /// oldest that never had a response, else the one with the oldest response.
     fn make_room(&self) -> bool {
         let mut served = self.0.served.lock().unwrap_or_else(PoisonError::into_inner);
         served.retain(|connection| {
@@ -134,9 +140,12 @@ impl Connections {
         if served.len().saturating_sub(self.0.streams.load(Ordering::Relaxed)) < MAX_OTHERS {
             return true;
         }
-        let idle =
-            served.iter().filter_map(Weak::upgrade).filter(|connection| connection.is_idle());
-        let first = idle.min_by_key(|connection| connection.answered.load(Ordering::Relaxed));
+        let waiting =
+            served.iter().filter_map(Weak::upgrade).filter(|connection| connection.is_waiting());
+        let first = waiting.min_by_key(|connection| {
+            let answered = connection.answered.load(Ordering::Relaxed);
+            (connection.receiving.load(Ordering::Relaxed), answered)
+        });
         first.inspect(|connection| connection.cut()).is_some()
     }
 }
@@ -166,11 +175,25 @@ impl Connection {
         self.cut.load(Ordering::Relaxed)
     }
 
-    /// Whether no request is being answered or waits to be read.
-    fn is_idle(&self) -> bool {
+    /// Marks the connection as receiving a request's body.
+    pub(super) fn receive(self: &Arc<Self>) -> ReceivingGuard {
+        self.receiving.store(true, Ordering::Relaxed);
+        ReceivingGuard(Arc::clone(self))
+    }
+
+    /// Whether no complete request is being answered or waits to be read.
+    fn is_waiting(&self) -> bool {
         let unread =
             || self.socket.as_ref().and_then(|socket| ioctl_fionread(socket).ok()).unwrap_or(0);
-        !self.busy.load(Ordering::Relaxed) && unread() == 0
+        let is_served =
+            self.busy.load(Ordering::Relaxed) && !self.receiving.load(Ordering::Relaxed);
+        !is_served && unread() == 0
+    }
+}
+
+impl Drop for ReceivingGuard {
+    fn drop(&mut self) {
+        self.0.receiving.store(false, Ordering::Relaxed);
     }
 }
 
@@ -285,10 +308,12 @@ mod tests {
                 }
             }
         }
+        // The body of another request has not arrived.
+        let receiving = all[3].0.receive();
         // Two more requests are answered, the younger connection's first.
         drop(busy.pop());
         drop(busy.pop());
-        for place in [2, 7, MAX_OTHERS - 1, MAX_OTHERS - 2] {
+        for place in [2, 7, MAX_OTHERS - 1, MAX_OTHERS - 2, 3] {
             let (more, theirs) = connect(&connections);
             more.busy.store(true, Ordering::Relaxed);
             assert!(
@@ -297,6 +322,7 @@ mod tests {
             );
             all.push((more, theirs));
         }
+        drop(receiving);
         assert!(connect(&connections).0.refused);
         // A stream has a place of its own.
         let stream = all[0].0.take_stream_place().unwrap();

@@ -35,7 +35,7 @@ pub(super) struct Host {
     pub(super) connections: Connections,
     pub(super) desktops: Arc<Desktops>,
     /// Limits the number of concurrent imports.
-    pub(super) importing: Semaphore,
+    pub(super) importing: Arc<Semaphore>,
     /// When the daemon started.
     pub(super) since: Timestamp,
     pub(super) stopping: Stopping,
@@ -127,7 +127,7 @@ impl Host {
             browsers,
             connections: Connections::default(),
             desktops: Arc::new(Desktops::new(environment())),
-            importing: Semaphore::new(MAX_IMPORTS),
+            importing: Arc::new(Semaphore::new(MAX_IMPORTS)),
             since: SystemTime::now().into(),
             stopping: Stopping::default(),
             about,

@@ -31,9 +31,9 @@ pub(super) struct Log {
 
 /// Starts to log into this folder, with the levels of `HOLDPOINT_LOG`, else of the configuration.
 pub(super) fn start(folder: &Path, configured: Option<&str>) -> Result<Log, CliError> {
-    let levels = match crate::log::levels_from_env()? {
+    let levels = match log::levels_from_env()? {
         Some(levels) => levels,
-        None => crate::log::levels_from_config(configured)?,
+        None => log::levels_from_config(configured)?,
     };
     let path = folder.join("daemon.log");
     let file = RotatingFile::open(&path, MAX_FILE_BYTES)?;
@@ -42,7 +42,7 @@ pub(super) fn start(folder: &Path, configured: Option<&str>) -> Result<Log, CliE
         .thread_name("holdpoint-log");
     let (writer, guard) = builder.finish(file);
     let lost = writer.error_counter();
-    crate::log::init(levels, writer);
+    log::init(levels, writer);
     let previous_hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         tracing::error!(%panic, "a panic");
@@ -79,7 +79,9 @@ impl RotatingFile {
             0 => self.path.clone(),
             number => self.path.with_extension(format!("{number}.log")),
         };
-        for number in (1..FILES).rev() {
+        // The current file is missing if the last rotation could not open a new one.
+        let shifted = if self.path.exists() { FILES } else { 1 };
+        for number in (1..shifted).rev() {
             match std::fs::rename(numbered(number - 1), numbered(number)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
@@ -131,6 +133,29 @@ mod tests {
             names,
             ["daemon.1.log", "daemon.2.log", "daemon.3.log", "daemon.4.log", "daemon.log"]
         );
+    }
+
+    /// If the new file can't be opened, the current one has already been moved. The next write
+    /// rotates again and must not move the old files.
+    #[test]
+    fn a_repeated_rotation_keeps_the_old_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("daemon.log");
+        let mut log = RotatingFile::open(&path, 10).unwrap();
+        for line in ["one\n", "two\n", "three\n", "four\n", "five\n"] {
+            log.write_all(line.as_bytes()).unwrap();
+            log.rotate().unwrap();
+        }
+        let old = || {
+            let file = |number| path.with_extension(format!("{number}.log"));
+            [1, 2, 3, 4].map(|number| std::fs::read_to_string(file(number)).unwrap())
+        };
+        let before = old();
+        assert_eq!(before, ["five\n", "four\n", "three\n", "two\n"]);
+        std::fs::remove_file(&path).unwrap();
+        log.rotate().unwrap();
+        assert_eq!(old(), before);
+        assert!(path.exists());
     }
 
     #[test]

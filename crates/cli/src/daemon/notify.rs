@@ -182,7 +182,7 @@ mod tests {
     #[tokio::test]
     async fn a_timed_out_command_ends_with_all_its_processes() {
         let folder = tempfile::tempdir().unwrap();
-        let pid_file = folder.path().join("told");
+        let pid_file = folder.path().join("pid");
         let read = || std::fs::read_to_string(&pid_file).unwrap_or_default();
         // A background process would outlive its shell.
         let mut command = Command::new("sh");

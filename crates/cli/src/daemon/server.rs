@@ -100,9 +100,12 @@ fn start(listeners: Vec<UnixListener>, host: &Data<Host>, open: Open) -> io::Res
     let connections = host.connections.clone();
     let host = Data::clone(host);
     let app = move || {
-        let app = App::new().app_data(Data::clone(&host)).configure(api::routes);
-        let app = app.wrap(from_fn(connection::track_request));
-        app.wrap(from_fn(api::read_ahead))
+        // The wrapper added last is the outermost.
+        App::new()
+            .app_data(Data::clone(&host))
+            .configure(api::routes)
+            .wrap(from_fn(api::read_ahead))
+            .wrap(from_fn(connection::track_request))
             .wrap(from_fn(connection::admit))
             .wrap(from_fn(peer::only_ours))
     };

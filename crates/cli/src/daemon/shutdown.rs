@@ -16,8 +16,8 @@ use super::host::Host;
 /// little before the 10 s that the documentation promises.
 pub(super) const LIMIT: Duration = Duration::from_secs(9);
 
-/// How often the daemon checks that clients can find it. This bounds how often it makes a socket
-/// again.
+/// How often the daemon checks that clients can find it, which bounds how often it makes a socket
+/// again. Also the shortest interval between checks of whether it is still busy.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 /// How long a daemon without work stays if clients can't find it.
 const LOST_TIMEOUT: Duration = Duration::from_secs(5);
@@ -81,16 +81,16 @@ pub(super) async fn wait_until_idle_for(host: &Host, idle: Duration) {
             .max(load.last_change.unwrap_or_default());
         let remaining = idle.saturating_sub(Timestamp::from(SystemTime::now()).since(quiet_since));
         match busy {
-            true => tokio::time::sleep(idle).await,
+            true => tokio::time::sleep(idle.max(CHECK_INTERVAL)).await,
             false if remaining.is_zero() => return,
             false => tokio::time::sleep(remaining).await,
         }
     }
 }
 
-/// Restores sockets that others remove and has them served, while the claim is this daemon's.
-/// Returns when the claim's folder and the sockets are gone, so that no client can find this daemon,
-/// and it has then been idle for [`LOST_TIMEOUT`].
+/// Restores sockets that others remove and has them served, while the claim is this daemon's. If
+/// the claim's folder and the sockets are gone, no client can find this daemon: returns after it has
+/// been idle for [`LOST_TIMEOUT`].
 pub(super) async fn keep_reachable(
     host: &Host,
     claim: &Claim,

@@ -4,6 +4,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use holdpoint_session::folders::Folders;
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, geteuid};
 use tokio::net::UnixStream;
 
@@ -23,23 +24,41 @@ const STOP_TIMEOUT: Duration = shutdown::LIMIT.saturating_add(Duration::from_sec
 /// # Errors
 /// Fails if the daemon can't be found, or is not gone in time.
 pub(crate) async fn stop(folders: &Folders) -> Result<Option<u32>, CliError> {
+    stop_listener(folders, async || listening_pid(folders).await).await
+}
+
+/// Like [`stop`], with the function that finds the process to stop.
+async fn stop_listener(
+    folders: &Folders,
+    mut listening_pid: impl AsyncFnMut() -> Result<Option<Pid>, CliError>,
+) -> Result<Option<u32>, CliError> {
     let deadline = Instant::now() + STOP_TIMEOUT;
-    let pid = loop {
-        if let Some(pid) = listening_pid(folders).await? {
-            break pid;
+    // A daemon that was found and may be gone.
+    let mut stopping = None;
+    let (number, process) = loop {
+        if let Some(pid) = listening_pid().await? {
+            let number = pid.as_raw_nonzero().get().unsigned_abs();
+            if stopping.is_some_and(|stopping| stopping != number) {
+                // The next daemon listens, so this one has given up its claim.
+                return Ok(stopping);
+            }
+            let process = match Process::open(pid) {
+                Err(Errno::SRCH) => None,
+                opened => Some(opened.map_err(|error| stop_error(number, &error.into()))?),
+            };
+            match (listening_pid().await?, process) {
+                // The process still listens, so its id has not been reused.
+                (Some(listening), Some(process)) if listening == pid => break (number, process),
+                // The next look tells whether another daemon listens.
+                _ => stopping = Some(number),
+            }
         }
         match claim::check_free(folders) {
-            Ok(()) => return Ok(None),
+            Ok(()) => return Ok(stopping),
             Err(unreachable) if Instant::now() > deadline => return Err(unreachable.into()),
             Err(_) => tokio::time::sleep(CLAIM_RETRY_INTERVAL).await,
         }
     };
-    let number = pid.as_raw_nonzero().get().unsigned_abs();
-    let process = Process::open(pid).map_err(|error| stop_error(number, &error.into()))?;
-    // If the process still listens, its id has not been reused.
-    if listening_pid(folders).await? != Some(pid) {
-        return Ok(Some(number));
-    }
     process.term().map_err(|error| stop_error(number, &error.into()))?;
     let gone = tokio::task::spawn_blocking(move || process.wait_until_gone(STOP_TIMEOUT)).await;
     match gone.map_err(io::Error::other).and_then(|gone| gone) {
@@ -91,7 +110,7 @@ impl Process {
     fn term(&self) -> rustix::io::Result<()> {
         match rustix::process::pidfd_send_signal(&self.0, Signal::TERM) {
             // The process has ended.
-            Err(rustix::io::Errno::SRCH) => Ok(()),
+            Err(Errno::SRCH) => Ok(()),
             sent => sent,
         }
     }
@@ -103,7 +122,7 @@ impl Process {
             let remaining = deadline.saturating_duration_since(std::time::Instant::now());
             let remaining = Timespec::try_from(remaining).map_err(io::Error::other)?;
             match poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&remaining)) {
-                Err(rustix::io::Errno::INTR) => {}
+                Err(Errno::INTR) => {}
                 gone => return Ok(gone? > 0),
             }
         }
@@ -133,5 +152,76 @@ impl Process {
             std::thread::sleep(Duration::from_millis(10));
         }
         Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use holdpoint_session::folders::SessionsLock;
+
+    use super::*;
+
+    /// A daemon that is found just before it removes its sockets has not stopped yet.
+    #[tokio::test]
+    async fn a_daemon_without_sockets_has_stopped_when_its_lock_is_free() {
+        let root = tempfile::tempdir().unwrap();
+        let folders = Folders::find(Some(root.path())).unwrap();
+        folders.make().unwrap();
+        let mut lock = Some(SessionsLock::take(&folders).unwrap());
+        let ours = rustix::process::getpid();
+        let mut calls = 0;
+        let stopped = stop_listener(&folders, async || {
+            calls += 1;
+            if calls > 2 {
+                lock = None;
+            }
+            Ok((calls == 1).then_some(ours))
+        })
+        .await;
+        assert_eq!(stopped.unwrap(), Some(std::process::id()));
+        assert!(lock.is_none(), "the daemon still holds the lock");
+    }
+
+    /// The next daemon may take the lock and listen before the lock is seen free.
+    #[tokio::test]
+    async fn the_next_daemon_is_not_stopped() {
+        let root = tempfile::tempdir().unwrap();
+        let folders = Folders::find(Some(root.path())).unwrap();
+        folders.make().unwrap();
+        let _lock = SessionsLock::take(&folders).unwrap();
+        let mut next = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        let mut calls = 0;
+        let stopped = stop_listener(&folders, async || {
+            calls += 1;
+            Ok(match calls {
+                1 => Some(rustix::process::getpid()),
+                2 => None,
+                _ => Some(Pid::from_child(&next)),
+            })
+        })
+        .await;
+        assert_eq!(stopped.unwrap(), Some(std::process::id()));
+        // `cat` ends at the end of its input.
+        drop(next.stdin.take());
+        assert!(next.wait().unwrap().success(), "the next daemon got a signal");
+    }
+
+    #[tokio::test]
+    async fn a_daemon_that_exits_while_it_is_found_has_stopped() {
+        let root = tempfile::tempdir().unwrap();
+        let folders = Folders::find(Some(root.path())).unwrap();
+        folders.make().unwrap();
+        let mut exited = Command::new("true").spawn().unwrap();
+        let pid = Pid::from_child(&exited);
+        exited.wait().unwrap();
+        let mut calls = 0;
+        let stopped = stop_listener(&folders, async || {
+            calls += 1;
+            Ok((calls == 1).then_some(pid))
+        })
+        .await;
+        assert_eq!(stopped.unwrap(), Some(exited.id()));
     }
 }

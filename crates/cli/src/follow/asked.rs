@@ -10,9 +10,14 @@ use crate::ask_keys::{self, behind};
 use crate::tone::Tone;
 use crate::ui::Ui;
 
+/// Shows a whole ask on its own, without keys.
+pub(crate) fn show_alone(ask: &Ask, ui: &mut Ui) -> io::Result<()> {
+    show(ask, 0, false, ui)
+}
+
 /// Shows a whole ask and the number of asks behind it. With `keys`, the part to be answered now is
 /// left to [`show_keys`].
-pub(crate) fn show(ask: &Ask, waiting: usize, keys: bool, ui: &mut Ui) -> io::Result<()> {
+pub(super) fn show(ask: &Ask, waiting: usize, keys: bool, ui: &mut Ui) -> io::Result<()> {
     let tool = prose_line(ask.request.tool_name());
     match &ask.request {
         AskRequest::Pause(pause) => {
@@ -47,6 +52,7 @@ fn show_behind_bar<'a>(mut lines: impl Iterator<Item = &'a str>, ui: &mut Ui) ->
 
 /// Shows the part of an ask that is to be answered now, with its keys.
 pub(crate) fn show_keys(form: &AskForm, ui: &mut Ui) -> io::Result<()> {
+    // A user who has chosen to write sees the question above.
     if let Some((question, ..)) = form.question()
         && form.entry() != (Entry::Text { chosen: true })
     {
@@ -76,8 +82,8 @@ pub(crate) fn show_keys(form: &AskForm, ui: &mut Ui) -> io::Result<()> {
 fn show_question(question: &Question, form: Option<&AskForm>, ui: &mut Ui) -> io::Result<()> {
     let mut lines = question.question.trim().split('\n');
     let first = prose_line(lines.next().unwrap_or_default());
-    let place = form.map(ask_keys::place).unwrap_or_default();
-    ui.line(Tone::Strong, &format!("{}: {first}{place}", prose_line(&question.header)))?;
+    let position = form.map(ask_keys::position).unwrap_or_default();
+    ui.line(Tone::Strong, &format!("{}: {first}{position}", prose_line(&question.header)))?;
     show_behind_bar(lines, ui)?;
     for (number, option) in (1..).zip(&question.options) {
         let description = match option.description.as_str() {

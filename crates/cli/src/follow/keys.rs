@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use tokio::time::sleep_until;
 
 use super::state::FollowEnd;
-use super::{Follower, KEYS, asked};
+use super::{Follower, MAX_KEYS, asked};
 use crate::error::CliError;
 use crate::terminal::{Input, KeyTerminal, form_key};
 use crate::tone::Tone;
@@ -203,10 +203,10 @@ impl Follower<'_> {
 
     /// Interrupts the followed turn or run, as INT does; without one, the turn that is open.
     async fn interrupt(&mut self) -> Result<(), CliError> {
-        let turn = if self.course.follows_until_left() {
+        let turn = if self.state.follows_until_left() {
             self.session.snapshot().turn
         } else {
-            self.course.turn()
+            self.state.turn()
         };
         let session = self.session.clone();
         match self.unless_left(false, async move { session.interrupt(turn).await }).await {
@@ -214,7 +214,7 @@ impl Follower<'_> {
             // not begun is interrupted when it begins.
             Some(Ok(
                 Interruption::Interrupting(_) | Interruption::RunEnded | Interruption::NotRunning,
-            )) if !self.course.follows_until_left() => {
+            )) if !self.state.follows_until_left() => {
                 self.leaving.record_interrupt();
                 Ok(())
             }
@@ -242,12 +242,12 @@ impl Follower<'_> {
                 biased;
                 done = &mut request => return Some(done),
                 () = std::future::ready(()), if is_ended => return None,
-                Some((input, at)) = self.key_receiver.recv(), if self.deferred_keys.len() < KEYS => {
+                Some((input, at)) = self.key_receiver.recv(), if self.deferred_keys.len() < MAX_KEYS => {
                     is_ended = ends_wait(&input);
                     self.deferred_keys.push_back((input, at));
                 }
-                () = self.leaving.requested(), if self.course.follows_until_left() => {
-                    self.course.ended = Some(FollowEnd::Left);
+                () = self.leaving.requested(), if self.state.follows_until_left() => {
+                    self.state.ended = Some(FollowEnd::Left);
                     return None;
                 }
             }

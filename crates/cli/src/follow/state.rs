@@ -1,8 +1,8 @@
-//! The course of the followed work: where it ends, and with which exit code.
+//! The state of the followed work: where it ends, and with which exit code.
 
 use holdpoint_common::{
-    Answer, AnsweredBy, AskFact, AskId, AskRequest, CutCause, Event, Fact, Outcome, PauseKind,
-    PromptFact, PromptId, RunEnd, RunFact, SessionFact, TurnFact, TurnId,
+    Answer, AnsweredBy, AskFact, CutCause, Event, Fact, Outcome, PromptFact, PromptId, RunEnd,
+    RunFact, SessionFact, TurnFact, TurnId,
 };
 
 use crate::error::FAILED;
@@ -39,8 +39,6 @@ pub(super) struct FollowState {
     turn: Option<TurnId>,
     /// The number of the event that began the turn.
     pub(super) turn_seq: u64,
-    /// Every Confirm that was raised.
-    confirms: Vec<AskId>,
     denied_unseen: bool,
     /// The first reason to end. Later events do not change it.
     pub(super) ended: Option<FollowEnd>,
@@ -50,15 +48,7 @@ pub(super) struct FollowState {
 
 impl FollowState {
     pub(super) fn new(until: Until) -> Self {
-        Self {
-            until,
-            turn: None,
-            turn_seq: 0,
-            confirms: Vec::new(),
-            denied_unseen: false,
-            ended: None,
-            end_seq: 0,
-        }
+        Self { until, turn: None, turn_seq: 0, denied_unseen: false, ended: None, end_seq: 0 }
     }
 
     /// Whether the session is followed until the user leaves.
@@ -84,17 +74,11 @@ impl FollowState {
                 self.turn = Some(*turn);
                 self.turn_seq = event.seq;
             }
-            Fact::Ask(AskFact::Raised { ask }) => {
-                if matches!(&ask.request, AskRequest::Pause(pause) if pause.kind == PauseKind::Confirm)
-                {
-                    self.confirms.push(ask.id.clone());
-                }
-            }
-            Fact::Ask(AskFact::Answered { ask, answer, by }) => {
-                let unseen = matches!(by, AnsweredBy::Setting { .. })
-                    && matches!(answer, Answer::Deny { .. });
-                self.denied_unseen |= unseen && self.confirms.contains(ask);
-            }
+            Fact::Ask(AskFact::Answered {
+                answer: Answer::Deny { .. },
+                by: AnsweredBy::Setting { .. },
+                ..
+            }) => self.denied_unseen = true,
             Fact::Turn(TurnFact::Finished { outcome, cause, .. })
                 if event.turn.is_some() && event.turn == self.turn =>
             {
@@ -150,5 +134,33 @@ impl FollowState {
 
     fn is_followed_prompt(&self, prompt: PromptId) -> bool {
         self.until == Until::Turn { prompt }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use holdpoint_common::{AskId, AsksMode, Body, SessionId, Timestamp};
+
+    use super::*;
+
+    #[test]
+    fn a_denial_by_a_setting_gives_the_work_its_own_exit_code() {
+        let session: SessionId = "k3v9x2m7qa".parse().unwrap();
+        let observe = |state: &mut FollowState, fact| {
+            let body = Body::Fact(fact);
+            state.observe(&Event { seq: 7, at: Timestamp(0), turn: None, step: None, body }, 0);
+        };
+        let by_setting = || AnsweredBy::Setting { asks: AsksMode::Deny };
+        for (answer, code) in [
+            (Answer::Deny { reason: None }, DENIED_UNSEEN),
+            (Answer::Resume, 0),
+            (Answer::Cancel, 0),
+        ] {
+            let mut state = FollowState::new(Until::Run);
+            let ask = AskId { session: session.clone(), seq: 5 };
+            observe(&mut state, Fact::Ask(AskFact::Answered { ask, answer, by: by_setting() }));
+            state.ended = Some(FollowEnd::Run(RunEnd::Done));
+            assert_eq!(state.code(None), code);
+        }
     }
 }

@@ -63,8 +63,8 @@ impl StepView {
         Self { asks_elsewhere, narrator: Narrator::new(std::process::id()), ..Self::default() }
     }
 
-    /// Shows prompts as well, because another client may have sent them.
-    pub(crate) fn with_prompts(self) -> Self {
+    /// Shows the work of other clients as well.
+    pub(crate) fn with_others(self) -> Self {
         Self { shows_others: true, ..self }
     }
 
@@ -161,11 +161,11 @@ impl StepView {
             Fact::Ask(AskFact::Raised { ask }) => {
                 self.several_asks |= self.narrator.open_asks() > 1;
                 if !self.asks_elsewhere {
-                    asked::show(ask, 0, false, ui)?;
+                    asked::show_alone(ask, ui)?;
                 }
             }
-            // Under `approve`, the advice of `show_turn_end` to use `--asks approve` would be wrong:
-            // that setting denies only a Confirm whose call a deny rule might match.
+            // Under `approve`, the advice of `show_turn_end` to use `--asks approve` would be
+            // wrong: that setting denies only a Confirm whose call a deny rule might match.
             Fact::Ask(AskFact::Answered {
                 answer: Answer::Deny { .. },
                 by: AnsweredBy::Setting { asks: AsksMode::Deny },

@@ -18,18 +18,18 @@ pub(crate) enum View {
 }
 
 impl View {
-    /// Shows JSON or steps. With `asks_elsewhere`, the view shows no asks, because the follower shows
-    /// them.
+    /// Shows JSON or steps. With `asks_elsewhere`, the view shows no asks, because the follower
+    /// shows them.
     pub(crate) fn steps(json: bool, asks_elsewhere: bool) -> Self {
         if json { Self::Json } else { Self::Steps(Box::new(StepView::new(asks_elsewhere))) }
     }
 
-    /// Like [`View::steps`], but also shows the prompts of other clients.
+    /// Like [`View::steps`], but also shows the work of other clients.
     pub(crate) fn transcript(json: bool, asks_elsewhere: bool) -> Self {
         if json {
             Self::Json
         } else {
-            Self::Steps(Box::new(StepView::new(asks_elsewhere).with_prompts()))
+            Self::Steps(Box::new(StepView::new(asks_elsewhere).with_others()))
         }
     }
 

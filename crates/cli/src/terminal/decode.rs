@@ -78,6 +78,7 @@ enum State {
     Text {
         kind: u8,
         length: usize,
+        /// Whether the last byte was an escape.
         escape: bool,
     },
     Paste {
@@ -122,7 +123,7 @@ impl Decoder {
             State::Sequence { kind, parameters, escapes: 1 } if parameters.is_empty() => {
                 inputs.push(alt(kind))
             }
-            State::Text { kind, length: 0, escape: false } => inputs.push(alt(kind)),
+            State::Text { kind, length: 0, .. } => inputs.push(alt(kind)),
             State::Character { .. }
             | State::Sequence { .. }
             | State::Mouse(_)
@@ -153,7 +154,7 @@ impl Decoder {
                     }
                 }
             }
-            // Ctrl+C acts in the middle of any input but a paste.
+            // Ctrl+C acts in the middle of any input but a paste and a mouse report.
             State::Sequence { .. } | State::Text { .. } if byte == CANCEL => {
                 self.abandon(byte, inputs)
             }
@@ -194,7 +195,7 @@ impl Decoder {
                 let ends = match byte {
                     b'\\' => *escape,
                     0x07 => *kind == b']',
-                    // CAN and SUB end any sequence.
+                    // CAN and SUB end a string of any kind.
                     0x18 | 0x1a => true,
                     _ => false,
                 };
@@ -205,12 +206,7 @@ impl Decoder {
                     self.state = State::Ground;
                 }
             }
-            State::Paste { text, ended } => {
-                paste(byte, text, ended);
-                if text.len() >= MAX_PASTE {
-                    inputs.push(pasted(std::mem::take(text)));
-                }
-            }
+            State::Paste { text, ended } => inputs.extend(paste(byte, text, ended).map(pasted)),
         }
     }
 
@@ -244,6 +240,7 @@ impl Decoder {
         self.state = match control - 0x40 {
             kind @ (b'[' | b'O') => State::Sequence { kind, parameters: Vec::new(), escapes: 0 },
             kind @ (b']' | b'P' | b'X' | b'^' | b'_') => {
+                // The length of 1 keeps it from becoming a key with Alt: there was no escape.
                 State::Text { kind, length: 1, escape: false }
             }
             _ => {
@@ -385,12 +382,14 @@ fn csi_key(parameters: &[u8], last: u8) -> Option<KeyEvent> {
     let count = numbers.len();
     let code = match last {
         b'A'..=b'D' | b'F' | b'H' if first == 1 && count <= 2 => cursor(last)?,
+        // `R` would be a cursor position report.
         b'P' | b'Q' | b'S' if first == 1 && count <= 2 => KeyCode::F(last - b'P' + 1),
         b'Z' if count <= 2 => return Some(KeyEvent::new(KeyCode::BackTab, KeyModifiers::SHIFT)),
         // urxvt's arrows with Shift.
         b'a'..=b'd' if text.is_empty() => {
             return Some(KeyEvent::new(cursor(last.to_ascii_uppercase())?, KeyModifiers::SHIFT));
         }
+        // xterm's `modifyOtherKeys`.
         b'~' if first == 27 && count == 3 => code_point(number(2, 0)?)?,
         b'~' if count <= 2 => numbered(first)?,
         b'u' if !text.is_empty() => {
@@ -492,8 +491,8 @@ fn code_point(number: u32) -> Option<KeyCode> {
     })
 }
 
-/// Adds a byte to a paste, and notes its end.
-fn paste(byte: u8, text: &mut Vec<u8>, ended: &mut bool) {
+/// Adds a byte to a paste, and notes its end. Returns the first part of a long paste.
+fn paste(byte: u8, text: &mut Vec<u8>, ended: &mut bool) -> Option<Vec<u8>> {
     text.push(byte);
     if text.ends_with(PASTE_END) {
         text.truncate(text.len() - PASTE_END.len());
@@ -503,6 +502,18 @@ fn paste(byte: u8, text: &mut Vec<u8>, ended: &mut bool) {
         text.truncate(text.len() - PASTE_BEGIN.len());
         *ended = false;
     }
+    (text.len() >= MAX_PASTE).then(|| {
+        let next = text.split_off(part_length(text));
+        std::mem::replace(text, next)
+    })
+}
+
+/// The length of the part of a long paste that is passed on. The rest may be a sequence or a
+/// character that has begun.
+fn part_length(text: &[u8]) -> usize {
+    let longest = text.len() - (PASTE_END.len() - 1);
+    let is_start = |at: &usize| text[*at] & 0xc0 != 0x80;
+    (longest - 3..=longest).rev().find(is_start).unwrap_or(longest)
 }
 
 #[cfg(test)]

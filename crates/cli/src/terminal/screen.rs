@@ -22,8 +22,8 @@ use super::modes::{Modes, lock};
 /// How long [`ScreenTerminal::leave_for_good`] waits for a frame that is being written.
 const LEAVE_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// How long signals from another program's keys may still arrive after that program has returned the
-/// terminal.
+/// How long signals from another program's keys may still arrive after that program has returned
+/// the terminal.
 const LATE_SIGNALS: Duration = Duration::from_secs(1);
 
 /// Save and restore the terminal's title.

@@ -76,7 +76,8 @@ impl AskView {
             _ => {}
         }
         let key = form_key(key);
-        // An ask that was not drawn can't have been read. Interrupting needs no reading.
+        // An ask that was not drawn can't have been read. Exceptions: interrupting needs no
+        // reading, and a user who has chosen to write must not lose the first letters.
         if !self.drawn && !chosen && !key.interrupts() {
             return Pressed::Nothing;
         }
@@ -155,7 +156,7 @@ impl StartedForms {
         }
     }
 
-    /// Forgets the session's forms, because it has no open ask.
+    /// Forgets the forms of a session that has no open ask.
     pub(crate) fn forget(&mut self, session: &SessionId) {
         self.0.retain(|form| form.ask().id.session != *session);
     }

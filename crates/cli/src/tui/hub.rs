@@ -15,6 +15,8 @@ pub(crate) struct Hub {
     sessions: BTreeMap<SessionId, SessionSummary>,
     pub(crate) filter: String,
     pub(crate) cursor: usize,
+    /// The row under the cursor before the list changed, until the cursor is restored.
+    moved_row: Option<Row>,
     /// The ask in the panel, which is answered from the hub.
     pub(crate) panel_ask: Option<AskView>,
     /// The session whose next ask the panel waits for: its turn continues after an answer.
@@ -70,28 +72,31 @@ impl Hub {
     }
 
     pub(crate) fn put(&mut self, summary: SessionSummary) {
-        self.keep_cursor(|hub| {
-            hub.sessions.insert(summary.id.clone(), summary);
-        });
+        self.keep_cursor();
+        self.sessions.insert(summary.id.clone(), summary);
     }
 
     pub(crate) fn remove(&mut self, id: &SessionId) {
-        self.keep_cursor(|hub| {
-            hub.sessions.remove(id);
-        });
+        self.keep_cursor();
+        self.sessions.remove(id);
     }
 
-    /// Changes the list. The cursor stays on its row, except on the first, where the most urgent
-    /// row belongs.
-    fn keep_cursor(&mut self, change: impl FnOnce(&mut Self)) {
-        if self.cursor == 0 {
-            return change(self);
+    /// Notes the row under the cursor before the list changes. The first row is not noted, because
+    /// the most urgent session belongs there.
+    fn keep_cursor(&mut self) {
+        if self.cursor > 0 && self.moved_row.is_none() {
+            self.moved_row = self.row();
         }
-        let selected = self.row();
-        change(self);
-        let rows = self.rows();
-        let index = selected.and_then(|row| rows.iter().position(|other| *other == row));
-        self.cursor = index.unwrap_or(self.cursor).min(rows.len().saturating_sub(1));
+    }
+
+    /// Moves the cursor back to its row after changes of the list. Called before each frame, key
+    /// and paste, not for each change, because there can be many rows.
+    pub(crate) fn restore_cursor(&mut self) {
+        if let Some(row) = self.moved_row.take() {
+            let rows = self.rows();
+            let index = rows.iter().position(|other| *other == row);
+            self.cursor = index.unwrap_or(self.cursor).min(rows.len().saturating_sub(1));
+        }
     }
 
     /// The time until a shown age changes. Ages are shown in their largest unit.
@@ -189,9 +194,10 @@ impl Hub {
         let wanted = self.filter.to_lowercase();
         let fits = |session: &&SessionSummary| {
             let SessionSummary { id, name, title, workspace, model, .. } = session;
-            [id.as_str(), name, title, workspace, model]
-                .iter()
-                .any(|text| text.to_lowercase().contains(&wanted))
+            wanted.is_empty()
+                || [id.as_str(), name, title, workspace, model]
+                    .iter()
+                    .any(|text| text.to_lowercase().contains(&wanted))
         };
         let mut rows: Vec<_> = self
             .waiting()

@@ -30,6 +30,7 @@ pub(crate) enum Scroll {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct LayoutOptions {
     pub(crate) width: usize,
+    /// Whether tool calls and thoughts are shown.
     pub(crate) steps: bool,
 }
 
@@ -124,8 +125,8 @@ impl Layouts {
         row == 0 && self.shown_before(transcript, at).is_none()
     }
 
-    /// Selects the previous or the next tool call and scrolls it into view. After the last call,
-    /// nothing is selected.
+    /// Chooses the previous or the next tool call and scrolls it into view. After the last call,
+    /// none is chosen.
     pub(crate) fn choose(
         &mut self,
         transcript: &Transcript,
@@ -140,7 +141,7 @@ impl Layouts {
         let current =
             self.folds.chosen().and_then(|key| entries.iter().rposition(|entry| entry.key == key));
         let next = match (current, earlier) {
-            // The first call stays selected.
+            // The first call stays chosen.
             (_, true) => {
                 entries[..current.unwrap_or(entries.len())].iter().rposition(is_call).or(current)
             }
@@ -178,7 +179,8 @@ impl Layouts {
         self.pass += 1;
         if self.laid.len() > MAX_CACHED {
             let pass = self.pass;
-            self.laid.retain(|_, laid| laid.last_used + 2 > pass);
+            // The previous pass used those that are still visible.
+            self.laid.retain(|_, laid| laid.last_used + 1 >= pass);
         }
     }
 

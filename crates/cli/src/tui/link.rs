@@ -51,7 +51,7 @@ pub(crate) struct Link {
     opening: Option<AbortHandle>,
     /// Commands in progress.
     tasks: JoinSet<()>,
-    /// Resolves when the shown session's last ordered command is done.
+    /// Resolves when the last ordered command is done.
     previous: Option<oneshot::Receiver<()>>,
     /// Recent prompts, each with the task that sends it. The task ends when the prompt is accepted
     /// or refused.
@@ -165,13 +165,13 @@ impl Link {
         self.tasks.spawn(task)
     }
 
-    /// Deletes a session that has no prompt, and waits for the result.
-    pub(crate) async fn delete_empty(&self, id: &SessionId) {
+    /// Closes and deletes a session that was never used, and waits for the result.
+    pub(crate) async fn discard_unused(&self, id: &SessionId) {
         discard_unused(&self.shared.sessions, id).await;
     }
 
-    /// Deletes a new session that is no longer to be shown.
-    pub(crate) fn spawn_delete_empty(&mut self, id: SessionId) {
+    /// Discards a new session that is no longer to be shown.
+    pub(crate) fn spawn_discard_unused(&mut self, id: SessionId) {
         let sessions = self.shared.sessions.clone();
         self.spawn(async move { discard_unused(&sessions, &id).await });
     }
@@ -251,6 +251,7 @@ impl Link {
                     let message = export::export(&session, &path).await;
                     return shared.send(message).await;
                 }
+                // `carry_out` and the loop carry out all others.
                 _ => Ok(()),
             };
             if let Err(error) = result {
@@ -344,6 +345,7 @@ impl Link {
         self.detach();
         let shared = self.shared.clone();
         let settings = (self.new_session)();
+        // Not aborted by `detach`: an abort could leave the new session behind.
         self.spawn(async move {
             let opened = match settings {
                 Ok(settings) => shared.sessions.open(settings).await.map_err(CliError::from),

@@ -1,5 +1,5 @@
 //! Renders a model's Markdown as styled lines. Finished blocks are laid out once; only the growing
-//! end is laid out again.
+//! end is laid out again, or its last line if it is long.
 
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
@@ -12,6 +12,9 @@ use super::wrap::wrap;
 /// limit, because it is highlighted again with every piece.
 const MAX_CODE_BYTES: usize = 64 * 1024;
 const MAX_GROWING_CODE_BYTES: usize = 8 * 1024;
+/// The most bytes of a growing end that are rendered. A longer one is plain text until it is
+/// finished or the text ends.
+const MAX_GROWING_BYTES: usize = 64 * 1024;
 
 /// The lines of a growing text.
 #[derive(Debug, Default)]
@@ -20,25 +23,51 @@ pub(crate) struct MarkdownCache {
     finished_bytes: usize,
     /// How many lines those bytes take.
     finished_lines: usize,
+    /// How many bytes and lines after those are laid out as plain text.
+    plain_bytes: usize,
+    plain_lines: usize,
     lines: Vec<Line<'static>>,
 }
 
 impl MarkdownCache {
-    /// The lines of a text, which must begin with the text of the previous call.
-    pub(crate) fn lines(&mut self, text: &str, width: usize) -> &[Line<'static>] {
-        self.lines.truncate(self.finished_lines);
+    /// The lines of a text, which must begin with the text of the previous call. `open`: whether
+    /// the text may still grow.
+    pub(crate) fn lines(&mut self, text: &str, width: usize, open: bool) -> &[Line<'static>] {
+        self.lines.truncate(self.finished_lines + self.plain_lines);
         let finished_bytes = text.len().min(self.finished_bytes);
         let (_, rest) = text.split_at(finished_bytes);
         let end = finished_length(rest);
+        if end > 0 || !open {
+            self.lines.truncate(self.finished_lines);
+            (self.plain_bytes, self.plain_lines) = (0, 0);
+        }
         if end > 0 {
             self.add(&rest[..end], width, MAX_CODE_BYTES);
             self.finished_bytes = finished_bytes + end;
             self.finished_lines = self.lines.len();
         }
-        if !rest[end..].trim().is_empty() {
-            self.add(&rest[end..], width, MAX_GROWING_CODE_BYTES);
+        let last = &rest[end..];
+        if open && last.len() > MAX_GROWING_BYTES {
+            self.add_plain(last, width);
+        } else if !last.trim().is_empty() {
+            self.add(last, width, if open { MAX_GROWING_CODE_BYTES } else { MAX_CODE_BYTES });
         }
         &self.lines
+    }
+
+    /// Adds a growing end as plain text. Its complete lines are laid out once.
+    fn add_plain(&mut self, text: &str, width: usize) {
+        if self.plain_lines == 0 && !self.lines.is_empty() {
+            self.lines.push(Line::default());
+        }
+        let complete = text.rfind('\n').map_or(0, |at| at + 1);
+        for line in text.get(self.plain_bytes..complete).unwrap_or_default().lines() {
+            wrap(&Line::raw(line), width, "", &mut self.lines);
+        }
+        (self.plain_bytes, self.plain_lines) = (complete, self.lines.len() - self.finished_lines);
+        if complete < text.len() {
+            wrap(&Line::raw(&text[complete..]), width, "", &mut self.lines);
+        }
     }
 
     fn add(&mut self, markdown: &str, width: usize, max_code_bytes: usize) {
@@ -55,7 +84,7 @@ impl MarkdownCache {
 /// text after it does not continue a list.
 fn finished_length(text: &str) -> usize {
     let (mut end, mut at) = (0, 0);
-    let mut fence: Option<&str> = None;
+    let mut fence = None;
     let mut is_after_empty_line = false;
     for line in text.split_inclusive('\n') {
         let trimmed = line.trim_start();
@@ -66,12 +95,11 @@ fn finished_length(text: &str) -> usize {
         {
             end = at;
         }
-        let mark = ["```", "~~~"].into_iter().find(|mark| trimmed.starts_with(mark));
-        fence = match (fence, mark) {
-            (None, mark) => mark,
-            (Some(open), Some(mark))
-                if open == mark && trimmed.trim_end().trim_matches(['`', '~']).is_empty() =>
-            {
+        fence = match (fence, fence_of(trimmed)) {
+            // Backticks after the mark are code within a line.
+            (None, Some(('`', _, info))) if info.contains('`') => None,
+            (None, mark) => mark.map(|(mark, length, _)| (mark, length)),
+            (Some((open, least)), Some((mark, length, ""))) if mark == open && length >= least => {
                 None
             }
             (open, _) => open,
@@ -80,6 +108,14 @@ fn finished_length(text: &str) -> usize {
         at += line.len();
     }
     end
+}
+
+/// The mark of a code fence, how often it is repeated, and the text after it.
+fn fence_of(line: &str) -> Option<(char, usize, &str)> {
+    let mark = line.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
+    let info = line.trim_start_matches(mark);
+    let length = line.len() - info.len();
+    (length >= 3).then_some((mark, length, info.trim()))
 }
 
 fn render(markdown: &str, width: usize) -> Vec<Line<'static>> {
@@ -171,26 +207,77 @@ mod tests {
 
     #[test]
     fn piecewise_layout_equals_whole_layout() {
-        let whole = text(MarkdownCache::default().lines(TEXT, 40));
+        let whole = text(MarkdownCache::default().lines(TEXT, 40, true));
         for step in [1, 3, 7] {
             let mut growing = MarkdownCache::default();
             let mut at = 0;
             while at < TEXT.len() {
                 at = TEXT.ceil_char_boundary((at + step).min(TEXT.len()));
-                growing.lines(&TEXT[..at], 40);
+                growing.lines(&TEXT[..at], 40, true);
             }
-            assert_eq!(text(growing.lines(TEXT, 40)), whole, "in steps of {step}");
+            assert_eq!(text(growing.lines(TEXT, 40, true)), whole, "in steps of {step}");
+            assert_eq!(text(growing.lines(TEXT, 40, false)), whole, "at the end");
         }
         assert!(whole.iter().any(|line| line.contains("more of two")), "{whole:#?}");
         assert!(whole.iter().any(|line| line.contains("fn main() {")), "{whole:#?}");
     }
 
     #[test]
-    fn nothing_is_hidden_by_markup() {
-        let shown = text(
-            MarkdownCache::default()
-                .lines("a <b onclick=x>bold</b> <!-- note --> [name](http://x/y) ![i](u)", 80),
+    fn a_long_growing_block_is_laid_out_once_and_rendered_when_it_is_finished() {
+        let begin = "Before.\n\n";
+        let block = format!("{}\n", "a *word* ".repeat(100)).repeat(2_000);
+        let whole = format!("{begin}{block}\nAfter.");
+        let mut growing = MarkdownCache::default();
+        for end in (MAX_GROWING_BYTES * 2..begin.len() + block.len()).step_by(1_000) {
+            growing.lines(&whole[..end], 80, true);
+            // Only the last line is laid out again.
+            let complete = whole[..end].rfind('\n').unwrap() + 1;
+            assert_eq!(growing.plain_bytes, complete - begin.len());
+        }
+        let plain = text(growing.lines(&whole[..begin.len() + block.len()], 80, true));
+        assert_eq!(plain[..2], ["Before.", ""]);
+        assert!(plain[2].starts_with("a *word* a"), "{}", plain[2]);
+        let rows = plain.iter().filter(|line| !line.is_empty()).count();
+        assert_eq!(rows, 1 + 2_000 * 12, "no line is lost or repeated");
+        assert_eq!(
+            text(growing.lines(&whole, 80, true)),
+            text(MarkdownCache::default().lines(&whole, 80, true)),
+            "the finished block is rendered"
         );
+    }
+
+    #[test]
+    fn the_last_block_is_rendered_when_the_text_ends() {
+        let code = |bytes: usize| format!("```rust\n{}```\n", "fn a() {}\n".repeat(bytes / 10));
+        for last in ["a *word* ".repeat(MAX_GROWING_BYTES), code(MAX_GROWING_CODE_BYTES * 2)] {
+            let whole = format!("Before.\n\n{last}");
+            let mut cache = MarkdownCache::default();
+            let open = cache.lines(&whole, 80, true).to_vec();
+            let finished = cache.lines(&format!("{whole}\n\nAfter."), 80, true).to_vec();
+            let mut cache = MarkdownCache::default();
+            cache.lines(&whole, 80, true);
+            let ended = cache.lines(&whole, 80, false);
+            assert_ne!(ended, open);
+            assert_eq!(ended, &finished[..finished.len() - 2]);
+        }
+    }
+
+    #[test]
+    fn a_fence_is_closed_only_by_as_many_of_its_marks() {
+        let open = "````\n```\n\na\n\n~~~~\n\n```` x\n\nb\n";
+        assert_eq!(finished_length(open), 0);
+        let closed = format!("{open}`````\n\n");
+        assert_eq!(finished_length(&format!("{closed}after")), closed.len());
+        assert_eq!(finished_length("```code``` in a line\n\nafter"), 22);
+    }
+
+    #[test]
+    fn nothing_is_hidden_by_markup() {
+        let shown = text(MarkdownCache::default().lines(
+            "a <b onclick=x>bold</b> <!-- note --> [name](http://x/y) ![i](u)",
+            80,
+            false,
+        ));
         let shown = shown.join("\n");
         for seen in ["<b onclick=x>", "<!-- note -->", "http://x/y", "name"] {
             assert!(shown.contains(seen), "{seen} in {shown}");

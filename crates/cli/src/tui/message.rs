@@ -26,7 +26,8 @@ impl EventTime {
     }
 }
 
-/// A message to the screen.
+/// A message to the screen. Each attachment to a session has a number, `attachment`; messages of
+/// an earlier one are ignored.
 #[derive(Debug)]
 pub(crate) enum Message {
     Key(KeyEvent),
@@ -169,8 +170,8 @@ pub(crate) enum Command {
     Delete {
         id: SessionId,
     },
-    /// Deletes a session that has no prompt.
-    DeleteIfEmpty {
+    /// Closes and deletes a session that was never used.
+    DiscardUnused {
         id: SessionId,
     },
     Export {

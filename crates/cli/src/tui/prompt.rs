@@ -77,11 +77,20 @@ impl Prompt {
 
     /// The typed text, with the full text of its pastes.
     pub(crate) fn text(&self) -> String {
-        let mut text = self.area.lines().join("\n");
-        for (placeholder, paste) in &self.pastes {
-            text = text.replacen(placeholder.as_str(), paste, 1);
+        let typed = self.area.lines().join("\n");
+        let found = self.pastes.iter().filter_map(|(placeholder, paste)| {
+            Some((typed.find(placeholder)?, placeholder.len(), paste))
+        });
+        let mut found: Vec<_> = found.collect();
+        found.sort_unstable();
+        // Placeholders within a paste are a part of it.
+        let (mut text, mut end) = (String::new(), 0);
+        for (start, length, paste) in found {
+            text.push_str(&typed[end..start]);
+            text.push_str(paste);
+            end = start + length;
         }
-        text
+        text + &typed[end..]
     }
 
     /// Replaces the typed text.
@@ -330,6 +339,21 @@ mod tests {
         assert_eq!(prompt.text(), format!("{family}\nb"));
         moves(&mut prompt, KeyCode::Delete, 2);
         assert_eq!(prompt.text(), "b");
+    }
+
+    #[test]
+    fn a_placeholder_within_a_paste_is_not_expanded() {
+        let mut prompt = Prompt::default();
+        let second = "two\n".repeat(30);
+        let first = format!("[paste 2: 31 lines, 1 KiB]\n{}", "one\n".repeat(30));
+        prompt.paste(&first);
+        prompt.paste(" and ");
+        prompt.paste(&second);
+        assert_eq!(
+            prompt.area().lines(),
+            ["[paste 1: 32 lines, 1 KiB] and [paste 2: 31 lines, 1 KiB]"]
+        );
+        assert_eq!(prompt.text(), format!("{first} and {second}"));
     }
 
     #[test]

@@ -147,7 +147,7 @@ impl Loop {
             }
             // The user has chosen something else meanwhile.
             LinkMessage::Opened { session, fresh: true, .. } => {
-                self.link.spawn_delete_empty(session.id().clone());
+                self.link.spawn_discard_unused(session.id().clone());
             }
             LinkMessage::Opened { .. } => {}
         }
@@ -162,10 +162,10 @@ impl Loop {
         input: &mut Option<Reader>,
     ) -> Result<(), CliError> {
         match command {
-            Command::DeleteIfEmpty { id } => {
+            Command::DiscardUnused { id } => {
                 self.link.detach();
                 // If this fails, the empty session stays listed, which does no harm.
-                let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, self.link.delete_empty(&id)).await;
+                let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, self.link.discard_unused(&id)).await;
             }
             Command::Notify { text } => {
                 self.terminal.write_codes(&format!("\x07\x1b]9;{text}\x07"))?
@@ -226,11 +226,12 @@ impl Loop {
         }
     }
 
-    /// Handles a message that arrives after the user left. Only refused prompts matter then.
+    /// Handles a message that arrives after the user left. Only new sessions and refused prompts
+    /// matter then.
     fn handle_late(&mut self, message: LinkMessage) {
         match message {
             LinkMessage::Opened { session, fresh: true, .. } => {
-                self.link.spawn_delete_empty(session.id().clone())
+                self.link.spawn_discard_unused(session.id().clone())
             }
             LinkMessage::Message(message @ Message::PromptRefused { .. }) => {
                 self.apply_refused(message)

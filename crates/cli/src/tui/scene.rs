@@ -25,7 +25,7 @@ use super::update::update;
 use super::view;
 
 /// The id of this process in tests.
-pub(super) const OWN: u32 = 7;
+pub(super) const OWN_PID: u32 = 7;
 /// The time at which each test starts.
 const BEGIN: u64 = 1_000_000_000;
 
@@ -43,7 +43,7 @@ impl Scene {
         let began = Instant::now();
         let model =
             DefaultModel { name: "rehearsal".to_owned(), why: "no model is configured".to_owned() };
-        let process = OwnProcess { pid: OWN, folder: "/code/project".to_owned(), model };
+        let process = OwnProcess { pid: OWN_PID, folder: "/code/project".to_owned(), model };
         let now = EventTime { instant: began, time: Timestamp(BEGIN) };
         let state = State::new(process, ScreenSettings::default(), Keymap::default(), now);
         Self { state, snapshot: snapshot("alpha"), began, passed: Duration::ZERO, seq: 0 }
@@ -130,7 +130,7 @@ impl Scene {
         let turn = TurnId(self.seq + 1);
         let prompt = PromptId(turn.0);
         (self.snapshot.turn, self.snapshot.status) = (Some(turn), SessionStatus::Running);
-        let by = Who { name: "tui".to_owned(), pid: Some(OWN) };
+        let by = Who { name: "tui".to_owned(), pid: Some(OWN_PID) };
         self.fact(Fact::Prompt(PromptFact::Accepted { prompt, text: text.into(), by }));
         self.fact(Fact::Turn(TurnFact::Started { turn, prompt }))
             .fact(Fact::Turn(TurnFact::StepStarted))
@@ -161,7 +161,7 @@ impl Scene {
         self.message(vec![], vec![call])
     }
 
-    pub(super) fn came(
+    pub(super) fn finished(
         &mut self,
         call: u64,
         status: ToolStatus,
@@ -347,7 +347,7 @@ pub(super) fn standing(cause: HoldCause) -> Hold {
 }
 
 pub(super) fn user() -> Who {
-    Who { name: "tui".to_owned(), pid: Some(OWN) }
+    Who { name: "tui".to_owned(), pid: Some(OWN_PID) }
 }
 
 fn key_of(name: &str) -> KeyEvent {

@@ -63,6 +63,7 @@ pub(crate) struct Session {
     pub(crate) older: bool,
     pub(crate) layouts: Layouts,
     pub(crate) scroll: Scroll,
+    /// Whether tool calls and thoughts are shown.
     pub(crate) steps: bool,
     pub(crate) open_ask: Option<AskView>,
     pub(crate) prompt: Prompt,
@@ -160,8 +161,11 @@ impl Session {
             }
         }
         self.newest = events.last().map_or(self.newest, |last| self.newest.max(last.seq));
+        if returned.is_empty() {
+            return;
+        }
         let typed = self.prompt.text();
-        if !returned.is_empty() && (typed.is_empty() || typed == self.handed_back) {
+        if typed.is_empty() || typed == self.handed_back {
             self.handed_back = [typed.as_str()]
                 .into_iter()
                 .filter(|typed| !typed.is_empty())
@@ -279,7 +283,7 @@ impl Session {
         self.older && self.pending.is_none() && !self.closed
     }
 
-    /// Selects the previous or the next tool call.
+    /// Chooses the previous or the next tool call.
     pub(crate) fn choose(&mut self, earlier: bool) {
         let options = self.layout_options();
         self.layouts.choose(

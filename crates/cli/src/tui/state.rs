@@ -1,4 +1,5 @@
-//! The state of the whole screen. Only `update` changes it.
+//! The state of the whole screen. `update` changes it. Drawing records what is visible, and
+//! restores the hub's cursor after changes of the list.
 
 use std::time::Duration;
 use std::time::Instant;
@@ -92,7 +93,7 @@ pub(crate) enum Overlay {
     },
     /// Asks what to do with a running session.
     Leave {
-        quit: bool,
+        quits: bool,
     },
     /// Confirms deleting a saved session or closing a live one.
     Delete {

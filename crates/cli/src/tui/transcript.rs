@@ -80,6 +80,7 @@ impl Transcript {
             Delta::ItemSoFar { item, kind, so_far } => {
                 let kind =
                     if *kind == ItemKind::Thought { BlockKind::Thought } else { BlockKind::Text };
+                // Only an output can have a tail.
                 self.set_text(*item, kind, &so_far.head, true);
             }
             _ => {}

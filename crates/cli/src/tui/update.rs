@@ -6,14 +6,14 @@ mod overlay;
 mod session;
 mod slash;
 
-use self::act::{act, leave, open, open_new};
+use self::act::{act, leave, leave_for_hub, open, open_new, quit};
 pub(crate) use self::slash::{COMMANDS, candidates};
 
 use std::sync::Arc;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use holdpoint_common::api::SessionNews;
-use holdpoint_common::{SessionId, SessionSummary, Snapshot};
+use holdpoint_common::{SessionId, Snapshot};
 use holdpoint_session::form::Guard;
 use holdpoint_tools::shown::prose_line;
 
@@ -202,7 +202,7 @@ fn not_opened(state: &mut State, attachment: u64, why: String) -> Vec<Command> {
                 state.hub.after_ask.begin(state.now.instant);
             }
             state.show_notice(Tone::Fault, why);
-            leave(state, false)
+            leave_for_hub(state)
         }
     }
 }
@@ -216,16 +216,14 @@ fn current(state: &mut State, attachment: u64) -> Option<&mut Session> {
 fn show_first_ask(state: &mut State) -> Vec<Command> {
     let now = state.now.instant;
     let Some(session) = &mut state.session else { return vec![] };
-    let before = session.open_ask.as_ref().map(|view| view.form.ask().id.clone());
     let (appears, closed) = session.show_first_ask(&mut state.started_forms, now);
     if let Some(closed) = closed {
         state.show_notice(Tone::Warning, closed);
     }
     let Some(session) = state.session.as_ref().filter(|_| appears) else { return vec![] };
-    let notice = session.snapshot.asks.first().filter(|ask| before.as_ref() != Some(&ask.id));
     let name = prose_line(&session.snapshot.settings.name).into_owned();
-    let text =
-        notice.map(|ask| format!("{name} needs you: {}", prose_line(ask.request.tool_name())));
+    let ask = session.snapshot.asks.first();
+    let text = ask.map(|ask| format!("{name} needs you: {}", prose_line(ask.request.tool_name())));
     notify(state, text)
 }
 
@@ -237,18 +235,17 @@ fn notify(state: &State, text: Option<String>) -> Vec<Command> {
 
 /// Applies a change in the list of sessions.
 fn apply_change(state: &mut State, news: SessionNews) -> Vec<Command> {
-    let open_ask =
-        |summary: Option<&SessionSummary>| summary.and_then(|summary| summary.waits_for.clone());
     let mut commands = match news {
         SessionNews::Session(summary) => {
-            let before = open_ask(state.hub.get(&summary.id)).map(|ask| ask.id);
-            let asked = summary.waits_for.as_ref().filter(|ask| before.as_ref() != Some(&ask.id));
+            let before = state.hub.get(&summary.id);
+            let ask_before = before.and_then(|before| before.waits_for.as_ref()).map(|ask| &ask.id);
+            let asked = summary.waits_for.as_ref().filter(|ask| ask_before != Some(&ask.id));
             let shown = state.session.as_ref().filter(|session| session.id == summary.id);
             let (is_shown, is_closed) =
                 (shown.is_some(), shown.is_some_and(|session| session.closed));
             // Another client has opened the closed session again. A late report from before the
             // close does not count.
-            let was_saved = state.hub.get(&summary.id).is_some_and(|before| !before.live);
+            let was_saved = before.is_some_and(|before| !before.live);
             let reopened = is_closed && was_saved && summary.live;
             let text = asked
                 .filter(|_| !is_shown)
@@ -291,6 +288,7 @@ fn show_close_notice(state: &mut State, view: &AskView) {
 }
 
 fn paste(state: &mut State, text: &str) -> Vec<Command> {
+    state.hub.restore_cursor();
     state.prefix = None;
     state.cancel_leaving();
     if state.overlay.is_some() {
@@ -305,6 +303,7 @@ fn paste(state: &mut State, text: &str) -> Vec<Command> {
 }
 
 fn press(state: &mut State, key: &KeyEvent) -> Vec<Command> {
+    state.hub.restore_cursor();
     if !is_ctrl_c(key) {
         state.cancel_leaving();
     }

@@ -40,15 +40,18 @@ pub(crate) fn draw(frame: &mut Frame<'_>, state: &mut State) {
         frame.set_cursor_position(cursor);
     }
     match overlay {
-        Some(Overlay::Help { scroll }) => help::draw(frame.buffer_mut(), area, state, scroll),
-        Some(Overlay::Leave { quit }) => {
+        Some(Overlay::Help { scroll }) => {
+            let scroll = help::draw(frame.buffer_mut(), area, state, scroll);
+            state.overlay = Some(Overlay::Help { scroll });
+        }
+        Some(Overlay::Leave { quits }) => {
             let name = state
                 .session
                 .as_ref()
                 .map(|session| session.snapshot.settings.name.clone())
                 .unwrap_or_default();
             let name = holdpoint_tools::shown::prose_line(&name).into_owned();
-            let destination = if quit { "" } else { ", back to the hub" };
+            let destination = if quits { "" } else { ", back to the hub" };
             let is_asking =
                 state.session.as_ref().is_some_and(|session| !session.snapshot.asks.is_empty());
             let activity =

@@ -34,7 +34,7 @@ fn wrap_line(
     let width = width.max(2);
     let mut row = Row { line: Line::default().style(line.style), cells: 0 };
     row.line.alignment = line.alignment;
-    // A narrow width has no room for an indent. Beside it, a character may need two cells.
+    // A narrow width has no room for an indent. A character beside the indent may need two cells.
     let indent = if indent.width() <= (width / 2).min(width - 2) { indent } else { "" };
     let indent_cells = indent.width();
     let mut end_row = |row: &mut Row| {
@@ -100,14 +100,14 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
         word.chars().all(|mark| matches!(mark, ',' | '.' | ';' | ':' | '!' | '?' | ')' | ']' | '…'))
     };
     std::iter::from_fn(move || {
-        let (start, mut first) = bounds.next()?;
-        let mut end = start + first.len();
-        while is_opening(first)
+        let (start, mut last) = bounds.next()?;
+        let mut end = start + last.len();
+        while is_opening(last)
             && let Some((at, word)) = bounds.next_if(|(_, word)| !word.trim().is_empty())
         {
-            (first, end) = (word, at + word.len());
+            (last, end) = (word, at + word.len());
         }
-        while !first.trim().is_empty()
+        while !last.trim().is_empty()
             && let Some((at, mark)) = bounds.next_if(|(_, word)| is_closing(word))
         {
             end = at + mark.len();

@@ -2,14 +2,15 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
-use actix_web::body::MessageBody;
+use actix_web::body::{EitherBody, MessageBody};
 use actix_web::dev::{Payload, ServiceRequest, ServiceResponse};
 use actix_web::http::header::CONTENT_LENGTH;
 use actix_web::middleware::Next;
 use actix_web::web::{Bytes, BytesMut, Data};
-use actix_web::{Error, FromRequest, HttpMessage, HttpRequest};
+use actix_web::{Error, FromRequest, HttpMessage, HttpRequest, ResponseError};
 use futures_util::StreamExt;
 use futures_util::future::ready;
 use futures_util::stream::once;
@@ -19,6 +20,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 use super::operation::{DescribeInput, Operation};
+use crate::daemon::connection::Connection;
 use crate::daemon::error::ApiError;
 use crate::daemon::host::Host;
 
@@ -52,15 +54,20 @@ fn announced_length(request: &HttpRequest) -> Option<u64> {
 pub(in crate::daemon) async fn read_ahead<B: MessageBody>(
     mut request: ServiceRequest,
     next: Next<B>,
-) -> Result<ServiceResponse<B>, Error> {
+) -> Result<ServiceResponse<EitherBody<B>>, Error> {
     if announced_length(request.request())
         .is_some_and(|length| (1..=MAX_READ_AHEAD_BYTES as u64).contains(&length))
     {
         let mut payload = request.take_payload();
-        let body = read_bytes(request.request(), &mut payload, MAX_READ_AHEAD_BYTES).await?;
+        let body = match read_bytes(request.request(), &mut payload, MAX_READ_AHEAD_BYTES).await {
+            Ok(body) => body,
+            Err(error) => {
+                return Ok(request.into_response(error.error_response()).map_into_right_body());
+            }
+        };
         request.set_payload(Payload::Stream { payload: Box::pin(once(ready(Ok(body)))) });
     }
-    next.call(request).await
+    Ok(next.call(request).await?.map_into_left_body())
 }
 
 /// Reads a body of at most `max_bytes` bytes.
@@ -72,6 +79,8 @@ pub(super) async fn read_bytes(
     if announced_length(request).is_some_and(|length| length > max_bytes as u64) {
         return Err(ApiError::from(RequestError::TooLarge { limit: max_bytes }));
     }
+    let connection = request.conn_data::<Arc<Connection>>();
+    let receiving = connection.map(|connection| connection.receive());
     let reading = async {
         let mut whole = BytesMut::new();
         while let Some(piece) = payload.next().await {
@@ -84,9 +93,9 @@ pub(super) async fn read_bytes(
         }
         Ok(whole.freeze())
     };
-    tokio::time::timeout(BODY_TIMEOUT, reading)
-        .await
-        .unwrap_or_else(|_| Err(ApiError::from(RequestError::TooSlow)))
+    let body = tokio::time::timeout(BODY_TIMEOUT, reading).await;
+    drop(receiving);
+    body.unwrap_or_else(|_| Err(ApiError::from(RequestError::TooSlow)))
 }
 
 fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {

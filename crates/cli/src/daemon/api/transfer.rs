@@ -84,14 +84,14 @@ pub(super) async fn import(
     caller: Caller,
     TextIn(mut text): TextIn,
 ) -> Result<Reply<Arc<Snapshot>>, ApiError> {
-    let _place = caller
-        .host
-        .importing
-        .try_acquire()
+    let place = Arc::clone(&caller.host.importing)
+        .try_acquire_owned()
         .map_err(|_| ApiError::from(RequestError::TooManyImports { limit: MAX_IMPORTS }))?;
     let (ours, theirs) = pipe().map_err(ApiError::failed)?;
     let (sessions, runtime) = (caller.sessions(), Handle::current());
     let importing = spawn_blocking(move || {
+        // The import continues if the client disconnects, and keeps its place.
+        let _place = place;
         let mut text = BufReader::with_capacity(CHUNK, theirs);
         runtime.block_on(sessions.import(&mut text))
     });

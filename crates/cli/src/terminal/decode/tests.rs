@@ -190,7 +190,8 @@ fn t_y6_a_paste_in_pieces_is_one_paste() {
     }
     // Two pastes without a pause between them are merged: the end sequence may be part of the text.
     assert_eq!(decoded(b"\x1b[200~a\x1b[201~\x1b[200~b\x1b[201~"), [Input::Paste("ab".to_owned())]);
-    // A stalled connection delays the end of a paste; only a long silence ends a paste without its end sequence.
+    // A stalled connection delays the end of a paste; only a long silence ends a paste without its
+    // end sequence.
     let (at, mut inputs) = (Instant::now(), Vec::new());
     let mut decoder = Decoder::new(at);
     decoder.feed(b"\x1b[200~y\r", at, &mut inputs);
@@ -211,6 +212,27 @@ fn t_y6_input_directly_after_a_paste_belongs_to_it() {
     decoder.flush_pending(&mut inputs);
     decoder.feed(b";\r", at + PASTE_SETTLE, &mut inputs);
     assert_eq!(shown(&inputs), "paste \"say a\", ;, enter");
+}
+
+#[test]
+fn the_parts_of_a_long_paste_split_neither_its_end_nor_a_character() {
+    let (at, input) = (Instant::now(), "漢é🦀\x1b[201~");
+    for before in 0..=input.len() {
+        let mut inputs = Vec::new();
+        let text = vec![b'a'; MAX_PASTE - before];
+        let mut decoder = Decoder { state: State::Paste { text, ended: false }, last: at };
+        decoder.feed(input.as_bytes(), at, &mut inputs);
+        assert_eq!(decoder.due(), Some(at + PASTE_SETTLE));
+        decoder.flush_pending(&mut inputs);
+        let text: String = inputs
+            .iter()
+            .map(|input| match input {
+                Input::Paste(text) => text.rsplit('a').next().unwrap_or_default(),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(text, "漢é🦀", "{before} bytes in the first part");
+    }
 }
 
 #[test]

@@ -1,10 +1,10 @@
-//! The open and selected tool calls of the transcript.
+//! The open tool calls of the transcript, and the chosen one.
 
 use std::collections::HashSet;
 
 use super::super::transcript::Key;
 
-/// The open and selected tool calls.
+/// The open tool calls, and the chosen one.
 #[derive(Debug, Default)]
 pub(crate) struct Folds {
     /// Whether calls are open by default. Those in `exceptions` are the opposite.
@@ -21,7 +21,7 @@ pub(super) struct Fold {
 }
 
 impl Folds {
-    /// Opens or folds the selected call, or all calls if none is selected.
+    /// Opens or folds the chosen call, or all calls if none is chosen.
     pub(crate) fn toggle(&mut self) {
         match self.chosen {
             Some(key) if !self.exceptions.remove(&key) => _ = self.exceptions.insert(key),

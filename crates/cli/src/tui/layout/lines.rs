@@ -42,7 +42,9 @@ pub(super) fn lines_of(
                 );
             }
         }
-        Kind::Text { text, .. } => lines.extend_from_slice(markdown.lines(text, width)),
+        Kind::Text { text, open } => {
+            lines.extend_from_slice(markdown.lines(text, width, *open));
+        }
         Kind::Thought { text, .. } => {
             let style = Tone::Dim.style().add_modifier(Modifier::ITALIC);
             for line in text.trim().split('\n') {

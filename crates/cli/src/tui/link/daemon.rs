@@ -49,8 +49,11 @@ impl Shared {
     /// Handles a stopped daemon: waits until the user wants it back or another client has started
     /// it.
     pub(super) async fn wait_while_stopped(&self, backoff: &mut Backoff) {
-        self.daemon.send_replace(DaemonState::Stopped);
-        self.send(Message::Stopped).await;
+        // A late report of another task stops neither a daemon that the user wants back nor the
+        // next daemon, which has sockets.
+        if self.has_stopped() && self.replace_state(DaemonState::Running, DaemonState::Stopped) {
+            self.send(Message::Stopped).await;
+        }
         let mut daemon = self.daemon.subscribe();
         tokio::select! {
             // The wait can't fail: `self` holds the sender.
@@ -68,14 +71,15 @@ impl Shared {
         self.replace_state(DaemonState::Starting, DaemonState::Running);
     }
 
-    fn replace_state(&self, from: DaemonState, to: DaemonState) {
+    /// Returns whether the state was `from`.
+    fn replace_state(&self, from: DaemonState, to: DaemonState) -> bool {
         self.daemon.send_if_modified(|daemon| {
             let is_replaced = *daemon == from;
             if is_replaced {
                 *daemon = to;
             }
             is_replaced
-        });
+        })
     }
 
     /// Handles an unreachable daemon. A stopped daemon removes its sockets, and is left stopped
@@ -115,7 +119,7 @@ impl Shared {
         }
     }
 
-    /// Starts the daemon, if it is gone, and reports the result to the screen.
+    /// Starts the daemon, if it is gone, and reports to the screen when it runs.
     async fn start_daemon(&self) -> Result<(), String> {
         self.send(Message::Daemon { running: false }).await;
         let folders = Arc::clone(&self.folders);
@@ -146,7 +150,45 @@ async fn wait_for_daemon(folders: &Folders) {
 
 #[cfg(test)]
 mod tests {
+    use holdpoint_common::Who;
+    use holdpoint_session::Sessions;
+    use holdpoint_tools::testing::patience;
+    use tokio::sync::{mpsc, watch};
+    use tokio::time::timeout;
+
     use super::*;
+
+    #[tokio::test]
+    async fn a_late_report_does_not_stop_a_daemon_that_is_wanted_back() {
+        report_late(DaemonState::Starting).await;
+    }
+
+    #[tokio::test]
+    async fn a_late_report_does_not_stop_the_next_daemon() {
+        report_late(DaemonState::Running).await;
+    }
+
+    /// Reports the previous daemon's stop while the next one has sockets.
+    async fn report_late(state: DaemonState) {
+        let state_dir = tempfile::tempdir().unwrap();
+        let folders = Folders::find(Some(state_dir.path())).unwrap();
+        folders.make().unwrap();
+        // The last socket is with the data.
+        std::fs::File::create(folders.sockets().unwrap().last().unwrap()).unwrap();
+        let who = Who { name: "tui".to_owned(), pid: None };
+        let (messages, mut receiver) = mpsc::channel(1);
+        let shared = Shared {
+            sessions: Sessions::remote(state_dir.path().join("none.sock"), &who),
+            folders: Arc::new(folders),
+            messages,
+            daemon: watch::Sender::new(state),
+        };
+        let mut backoff = Backoff::default();
+        let waited = timeout(patience(), shared.wait_while_stopped(&mut backoff)).await;
+        waited.expect("it waits for a daemon that has not stopped");
+        assert_eq!(*shared.daemon.borrow(), state);
+        assert!(receiver.try_recv().is_err(), "the screen shows no panel");
+    }
 
     #[test]
     fn repeated_breaks_delay_the_retry() {

@@ -1,6 +1,10 @@
 //! Watches all sessions, and starts again when the daemon returns.
 
-use holdpoint_session::SessionError;
+use std::collections::HashSet;
+
+use holdpoint_common::SessionId;
+use holdpoint_common::api::SessionNews;
+use holdpoint_session::{SessionError, Watch};
 
 use super::super::message::Message;
 use super::Shared;
@@ -8,12 +12,17 @@ use super::daemon::Backoff;
 
 pub(super) async fn watch(shared: Shared) {
     let mut backoff = Backoff::default();
+    let mut known = HashSet::new();
     loop {
-        match shared.sessions.watch().await {
+        match start(&shared, &mut known).await {
             Ok(mut watch) => {
                 shared.mark_running();
                 shared.send(Message::Watching).await;
                 while let Some(news) = watch.next().await {
+                    match &news {
+                        SessionNews::Session(summary) => _ = known.insert(summary.id.clone()),
+                        SessionNews::Deleted(id) => _ = known.remove(id),
+                    }
                     shared.send(Message::SessionChanged(news)).await;
                 }
                 if watch.has_stopped() {
@@ -35,4 +44,18 @@ pub(super) async fn watch(shared: Shared) {
         }
         shared.handle_unreachable(&mut backoff).await;
     }
+}
+
+/// Starts a watch. Reports known sessions that were deleted while there was no watch, because a new
+/// watch does not.
+async fn start(shared: &Shared, known: &mut HashSet<SessionId>) -> Result<Watch, SessionError> {
+    let watch = shared.sessions.watch().await?;
+    if !known.is_empty() {
+        let listed: HashSet<_> =
+            shared.sessions.list().await?.into_iter().map(|session| session.id).collect();
+        for id in known.extract_if(|id| !listed.contains(id)) {
+            shared.send(Message::SessionChanged(SessionNews::Deleted(id))).await;
+        }
+    }
+    Ok(watch)
 }

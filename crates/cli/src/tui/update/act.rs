@@ -44,7 +44,7 @@ pub(super) fn act(state: &mut State, action: Action) -> Vec<Command> {
             }
             vec![]
         }
-        Action::Detach => leave(state, true),
+        Action::Detach => quit(state),
         Action::Quit => leave_or_confirm(state, true),
         Action::Sessions => {
             state.started_forms.keep(state.hub.close_panel());
@@ -53,10 +53,10 @@ pub(super) fn act(state: &mut State, action: Action) -> Vec<Command> {
         Action::Inbox => {
             state.started_forms.keep(state.hub.close_panel());
             state.hub.show_inbox();
-            leave(state, false)
+            leave_for_hub(state)
         }
         Action::New => {
-            let mut commands = delete_untouched(state);
+            let mut commands = discard_untouched(state);
             commands.extend(open_new(state));
             commands
         }
@@ -81,34 +81,42 @@ pub(super) fn act(state: &mut State, action: Action) -> Vec<Command> {
 }
 
 /// Leaves the session, but asks first if it is running.
-fn leave_or_confirm(state: &mut State, quit: bool) -> Vec<Command> {
+fn leave_or_confirm(state: &mut State, quits: bool) -> Vec<Command> {
     if state.session.as_ref().is_some_and(|session| session.can_be_interrupted() && !session.closed)
     {
         state.hide_asks();
-        state.overlay = Some(Overlay::Leave { quit });
+        state.overlay = Some(Overlay::Leave { quits });
         return vec![];
     }
-    leave(state, quit)
+    leave(state, quits)
+}
+
+pub(super) fn leave_for_hub(state: &mut State) -> Vec<Command> {
+    leave(state, false)
+}
+
+pub(super) fn quit(state: &mut State) -> Vec<Command> {
+    leave(state, true)
 }
 
 /// Leaves the session for the hub, or quits.
-pub(super) fn leave(state: &mut State, quit: bool) -> Vec<Command> {
-    let mut commands = delete_untouched(state);
+pub(super) fn leave(state: &mut State, quits: bool) -> Vec<Command> {
+    let mut commands = discard_untouched(state);
     let detached =
-        state.session.as_ref().filter(|session| quit && commands.is_empty() && !session.closed);
+        state.session.as_ref().filter(|session| quits && commands.is_empty() && !session.closed);
     state.detached = detached.map(|session| session.id.clone());
     state.leave_session();
     state.opening = None;
     state.leaving = None;
-    commands.push(if quit { Command::Quit } else { Command::Detach });
+    commands.push(if quits { Command::Quit } else { Command::Detach });
     commands
 }
 
-/// Deletes a new session that is left untouched.
-fn delete_untouched(state: &mut State) -> Vec<Command> {
+/// Discards a new session that is left untouched.
+fn discard_untouched(state: &mut State) -> Vec<Command> {
     let untouched =
         state.session.as_ref().filter(|session| session.is_untouched() && !session.closed);
-    untouched.map(|session| Command::DeleteIfEmpty { id: session.id.clone() }).into_iter().collect()
+    untouched.map(|session| Command::DiscardUnused { id: session.id.clone() }).into_iter().collect()
 }
 
 pub(super) fn open(state: &mut State, id: SessionId) -> Vec<Command> {

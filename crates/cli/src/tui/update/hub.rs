@@ -7,7 +7,7 @@ use unicode_segmentation::UnicodeSegmentation;
 use super::super::hub::Row;
 use super::super::message::Command;
 use super::super::state::{DOUBLE_PRESS, Overlay, State};
-use super::{is_ctrl_c, leave, open, open_new};
+use super::{is_ctrl_c, open, open_new, quit};
 use crate::terminal::form_key;
 
 pub(super) fn press(state: &mut State, key: &KeyEvent) -> Vec<Command> {
@@ -29,7 +29,7 @@ pub(super) fn press(state: &mut State, key: &KeyEvent) -> Vec<Command> {
             .leaving
             .is_some_and(|at| state.now.instant.saturating_duration_since(at) <= DOUBLE_PRESS);
         if is_second_press {
-            return leave(state, true);
+            return quit(state);
         }
         state.hub.filter.clear();
         state.leaving = Some(state.now.instant);
@@ -67,7 +67,7 @@ fn choose(state: &mut State) -> Vec<Command> {
     match state.hub.row() {
         Some(Row::Waiting(id) | Row::Resume(id) | Row::Session(id)) => open(state, id),
         Some(Row::New) => open_new(state),
-        Some(Row::Quit) => leave(state, true),
+        Some(Row::Quit) => quit(state),
         None => vec![],
     }
 }

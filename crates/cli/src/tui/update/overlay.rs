@@ -5,7 +5,7 @@ use holdpoint_session::form::Guard;
 
 use super::super::message::Command;
 use super::super::state::{Overlay, State};
-use super::{is_ctrl_c, leave};
+use super::{is_ctrl_c, leave, quit};
 
 /// Handles a key in an overlay.
 pub(super) fn press(state: &mut State, overlay: Overlay, key: &KeyEvent) -> Vec<Command> {
@@ -32,8 +32,8 @@ pub(super) fn press(state: &mut State, overlay: Overlay, key: &KeyEvent) -> Vec<
             // The panel appears by itself, possibly while the user is typing.
             let is_guard_over = guard.is_over(state.now.instant);
             match key.code {
-                KeyCode::Char('q' | 'Q') if is_guard_over => leave_all(state),
-                _ if is_cancel => leave_all(state),
+                KeyCode::Char('q' | 'Q') if is_guard_over => quit_stopped(state),
+                _ if is_cancel => quit_stopped(state),
                 KeyCode::Enter if is_guard_over => {
                     state.daemon = false;
                     vec![Command::StartDaemon]
@@ -44,16 +44,17 @@ pub(super) fn press(state: &mut State, overlay: Overlay, key: &KeyEvent) -> Vec<
                 }
             }
         }
-        Overlay::Leave { quit } => match (key.code, &mut state.session) {
-            (KeyCode::Enter | KeyCode::Char('d' | 'D'), _) => leave(state, quit),
+        Overlay::Leave { quits } => match (key.code, &mut state.session) {
+            (KeyCode::Enter | KeyCode::Char('d' | 'D'), _) => leave(state, quits),
             (KeyCode::Char('c' | 'C'), Some(session)) => {
+                // Leaving a closed session does not discard it or name it as detached.
                 session.closed = true;
                 let mut commands = vec![Command::Close { id: session.id.clone() }];
-                commands.extend(leave(state, quit));
+                commands.extend(leave(state, quits));
                 commands
             }
             _ => {
-                state.overlay = Some(Overlay::Leave { quit });
+                state.overlay = Some(Overlay::Leave { quits });
                 vec![]
             }
         },
@@ -70,8 +71,8 @@ pub(super) fn press(state: &mut State, overlay: Overlay, key: &KeyEvent) -> Vec<
 }
 
 /// Quits without naming a session to return to, because its daemon was stopped.
-fn leave_all(state: &mut State) -> Vec<Command> {
-    let commands = leave(state, true);
+fn quit_stopped(state: &mut State) -> Vec<Command> {
+    let commands = quit(state);
     state.detached = None;
     commands
 }

@@ -10,7 +10,7 @@ use super::super::layout::Scroll;
 use super::super::message::Command;
 use super::super::session::{ReceivedEvents, Session};
 use super::super::state::{DOUBLE_PRESS, State};
-use super::{leave, slash};
+use super::{leave_for_hub, quit, slash};
 use crate::terminal::form_key;
 
 /// The factor by which each fetch of older facts raises the limit.
@@ -58,17 +58,17 @@ pub(super) fn press(state: &mut State, key: &KeyEvent) -> Vec<Command> {
         KeyCode::Esc if session.can_be_interrupted() => return interrupt(session),
         KeyCode::Esc if chosen => session.scroll = Scroll::End,
         KeyCode::Esc if !session.prompt.is_empty() => session.prompt.move_to_history(),
-        KeyCode::Esc => return leave(state, false),
+        KeyCode::Esc => return leave_for_hub(state),
         KeyCode::Char('c') if control && session.can_be_interrupted() => return interrupt(session),
         KeyCode::Char('c') if control => {
             if session.leaving.is_some_and(|at| now.saturating_duration_since(at) <= DOUBLE_PRESS) {
-                return leave(state, true);
+                return quit(state);
             }
             session.prompt.move_to_history();
             session.leaving = Some(now);
             state.show_leave_hint();
         }
-        KeyCode::Char('d') if control && session.prompt.is_empty() => return leave(state, false),
+        KeyCode::Char('d') if control && session.prompt.is_empty() => return leave_for_hub(state),
         KeyCode::Enter if key.modifiers.is_empty() => return send(state),
         KeyCode::Tab if let Some(completion) = slash::completion(&session.prompt.text()) => {
             session.prompt.set(&completion)

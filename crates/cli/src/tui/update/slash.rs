@@ -9,7 +9,7 @@ use holdpoint_tools::shown::prose_line;
 use super::super::keymap::Action;
 use super::super::message::Command;
 use super::super::state::State;
-use super::{act, leave};
+use super::{act, leave_for_hub};
 use crate::open::AsksArg;
 use crate::summaries::asks_mode;
 use crate::tone::Tone;
@@ -139,8 +139,9 @@ pub(super) fn carry_out(state: &mut State, text: &str) -> Vec<Command> {
         }
         "close" => {
             let mut commands = vec![Command::Close { id: session.id.clone() }];
+            // Leaving a closed session does not discard it.
             session.closed = true;
-            commands.extend(leave(state, false));
+            commands.extend(leave_for_hub(state));
             commands
         }
         "quit" | "exit" => act(state, Action::Quit),

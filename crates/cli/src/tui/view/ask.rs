@@ -20,11 +20,11 @@ use crate::tone::Tone;
 const ALWAYS_ROWS: usize = 2;
 /// The most rows of a heading that stays in place while the body scrolls.
 const HEADING_ROWS: usize = 2;
-/// The most rows of typed words; the last ones are shown.
+/// The most rows of typed words. The last ones are shown, or those from the cursor on.
 const TYPED_ROWS: usize = 3;
 
-/// The marks of untrusted text: one before each line, the other before the further rows of a wrapped
-/// line, so that no such row can pass for a line.
+/// The marks of untrusted text: one before each line, the other before the further rows of a
+/// wrapped line, so that no such row can pass for a line.
 const BAR: &str = "│ ";
 const CONTINUED: &str = "┆ ";
 
@@ -143,7 +143,7 @@ fn question_lines(
 ) -> usize {
     let mut lines = question.question.trim().split('\n');
     let first = prose_line(lines.next().unwrap_or_default()).into_owned();
-    let text = format!("{}: {first}{}", prose_line(&question.header), ask_keys::place(form));
+    let text = format!("{}: {first}{}", prose_line(&question.header), ask_keys::position(form));
     wrap(&Line::styled(text, Tone::Waits.style()), width, "  ", body);
     let heading = body.len();
     for line in lines {
@@ -220,11 +220,13 @@ impl Panel {
         if room == 0 {
             title.push_str(", the screen is too small to show it");
         } else if hidden > 0 {
+            // Once scrolled, the shown lines no longer adjoin the heading, so it is not counted.
             let above = if view.scroll == 0 { 0 } else { view.scroll + fixed_rows };
             let (from, to) = (above + 1, view.scroll + room.min(self.body.len()));
             // In a narrow title, the scroll position is more important than the number of open
             // asks.
             let more = format!("lines {from}-{to} of {}: {moves}", self.body.len());
+            // Two cells separate the texts, and the rule keeps four for itself.
             let fits = title.width() + more.width() + 6 <= usize::from(area.width);
             title = if fits { format!("{title}, {more}") } else { more };
         }

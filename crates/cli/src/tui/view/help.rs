@@ -15,7 +15,9 @@ use crate::tone::Tone;
 /// The width of the key column, in cells.
 const KEYS: usize = 20;
 
-pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &State, scroll: usize) {
+/// Draws the help from line `scroll` on, or from the last line that still fills the box. Returns
+/// the first line drawn.
+pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &State, scroll: usize) -> usize {
     let mut rows: Vec<(String, String)> = Vec::new();
     for binding in state.keymap.bindings() {
         let keys: Vec<_> = binding.chords.iter().map(ToString::to_string).collect();
@@ -50,4 +52,5 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &State, scroll: usize
     let title = if lines.len() > shown { " Help: ↑ ↓, Esc " } else { " Help: Esc " };
     let rest = open_box(buffer, area, width, shown, title);
     lines.iter().skip(scroll).fold(rest, |rest, line| put(buffer, rest, line));
+    scroll
 }

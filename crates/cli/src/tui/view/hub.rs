@@ -33,7 +33,9 @@ const ACTIVITY_WIDTH: usize = 22;
 
 /// Draws the hub. Returns the cursor's position if text is being typed.
 pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) -> Option<Position> {
+    state.hub.restore_cursor();
     let hints = if let Some(view) = &state.hub.panel_ask {
+        // With several questions, Tab moves to the next one.
         let key = if view.has_several_questions() {
             state.keymap.key(Action::Sessions)
         } else {
@@ -81,7 +83,7 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) -> Option
     match panel {
         Peek::Nothing => filter_cursor,
         // The panel's own hint omits Tab, because here it returns to the list.
-        Peek::Ask(panel, _) => panel.draw(buffer, panel_area, hub.panel_ask.as_mut()?, "↑ ↓"),
+        Peek::Ask { panel, .. } => panel.draw(buffer, panel_area, hub.panel_ask.as_mut()?, "↑ ↓"),
         Peek::Lines(lines) => {
             lines.iter().fold(panel_area, |rest, line| put(buffer, rest, line));
             filter_cursor.filter(|_| !hub.has_panel())
@@ -112,7 +114,7 @@ fn head(hub: &Hub, width: u16) -> Line<'static> {
 /// The panel below the list, usually with details of the row under the cursor.
 enum Peek {
     Nothing,
-    Ask(ask::Panel, u16),
+    Ask { panel: ask::Panel, rows: u16 },
     Lines(Vec<Line<'static>>),
 }
 
@@ -120,7 +122,7 @@ impl Peek {
     fn height(&self) -> u16 {
         match self {
             Self::Nothing => 0,
-            Self::Ask(_, rows) => *rows,
+            Self::Ask { rows, .. } => *rows,
             Self::Lines(lines) => u16::try_from(lines.len()).unwrap_or_default(),
         }
     }
@@ -133,7 +135,7 @@ fn peek(hub: &Hub, now: Timestamp, width: u16, max_rows: u16) -> Peek {
             hub.get(id).map_or((0, id.as_str()), |session| (session.asks, &session.name));
         let panel = ask::panel(view, asks, Some(name), width);
         let rows = u16::try_from(panel.height()).unwrap_or(u16::MAX).min(max_rows.max(8));
-        return Peek::Ask(panel, rows);
+        return Peek::Ask { panel, rows };
     }
     if let Some(session) = hub.followed_session.as_ref().and_then(|id| hub.get(id)) {
         return Peek::Lines(running_panel(session, now, width));
@@ -199,7 +201,7 @@ fn first_start(hub: &Hub, width: u16) -> Vec<Line<'static>> {
 fn draw_list(buffer: &mut Buffer, area: Rect, hub: &Hub, now: Timestamp, opening: bool) {
     let rows = hub.rows();
     let activity_width = activity_width(&rows, hub, usize::from(area.width));
-    // Each group of rows begins with a heading.
+    // Each group of rows begins with a heading. The blank ones differ, so that each adds a row.
     let mut lines: Vec<(Option<usize>, Line<'static>)> = Vec::new();
     let mut heading = "";
     for (at, row) in rows.iter().enumerate() {
@@ -227,6 +229,7 @@ fn draw_list(buffer: &mut Buffer, area: Rect, hub: &Hub, now: Timestamp, opening
     }
     let cursor = lines.iter().position(|(at, _)| *at == Some(hub.cursor)).unwrap_or_default();
     let height = usize::from(area.height);
+    // The row below the cursor is visible too.
     let skip = (cursor + 2).saturating_sub(height).min(lines.len().saturating_sub(height));
     let mut rest = area;
     for (at, line) in lines.iter().skip(skip) {
@@ -292,6 +295,7 @@ fn waiting_line(session: &SessionSummary, now: Timestamp, width: usize) -> Line<
     let since = span(now.since(ask.since));
     let more =
         if session.asks > 1 { format!(" ({} more)", session.asks - 1) } else { String::new() };
+    // The mark and three spaces take four cells.
     let used = 4 + name.width() + since.width().max(4) + more.width();
     let left = width.saturating_sub(used);
     Line::from(vec![
@@ -303,8 +307,8 @@ fn waiting_line(session: &SessionSummary, now: Timestamp, width: usize) -> Line<
     ])
 }
 
-/// The session's activity in at most `cells`, if possible. A long text is shortened to the outcome
-/// of an idle session, or else to `saved`.
+/// The session's activity in at most `cells`, if possible. Shortens a longer text to the outcome,
+/// without `idle`; if that is still too long, a saved session's becomes `saved`.
 fn activity_in(session: &SessionSummary, cells: usize) -> String {
     let all = status(session);
     let Some((before, ended)) = all.split_once("idle (").filter(|_| all.width() > cells) else {
@@ -340,6 +344,7 @@ fn session_line(
             column(&prose_line(&folder), FOLDER_WIDTH)
         )
     };
+    // The spaces around the name take three cells.
     let used = 3 + name.width() + activity.width() + since.width() + model_and_folder.width();
     let rest = width.saturating_sub(used);
     let title = prose_line(&session.title).into_owned();

@@ -49,6 +49,7 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, state: &mut State) -> Option
     let queue = queue(session, area.width);
     let prompt_rows =
         prompt_rows(session, area.width).min(MAX_PROMPT_ROWS.min(area.height / 3).max(1));
+    // Two rows are the rule above the prompt and the status line.
     let below = 2 + foot_rows + u16::try_from(queue.len()).unwrap_or_default() + prompt_rows;
     let room = area.height.saturating_sub(below);
     let ask_room = room.saturating_sub(MIN_TRANSCRIPT_ROWS.min(room / 3));
@@ -141,7 +142,9 @@ fn hints(state: &State) -> Vec<(String, &'static str)> {
 
 /// Completions of a typed command, in at most a quarter of the rows.
 fn completion_lines(session: &Session, area: Rect) -> Vec<Line<'static>> {
-    let all: Vec<_> = candidates(&session.prompt.text()).collect();
+    // A command is one line, without a paste.
+    let [typed] = session.prompt.area().lines() else { return vec![] };
+    let all: Vec<_> = candidates(typed).collect();
     let rows = usize::from(area.height / 4).max(2);
     let shown = if all.len() > rows { rows - 1 } else { all.len() };
     let mut lines: Vec<_> = all
@@ -179,7 +182,7 @@ fn draw_status_line(
     rest
 }
 
-/// Draws the visible part of the transcript.
+/// Draws the visible part of the transcript. Returns the empty area at its end.
 fn draw_transcript(buffer: &mut Buffer, area: Rect, session: &mut Session) -> Rect {
     let (width, height) = (usize::from(area.width), usize::from(area.height));
     session.drawn_size = (width, height);
@@ -197,7 +200,7 @@ fn draw_transcript(buffer: &mut Buffer, area: Rect, session: &mut Session) -> Re
     Rect { y: area.y + area.height, height: 0, ..area }
 }
 
-/// Shown in place of an empty transcript.
+/// Draws the session's settings in place of an empty transcript.
 fn draw_welcome(buffer: &mut Buffer, area: Rect, session: &Session) {
     let settings = &session.snapshot.settings;
     let offline = match &*settings.model {

@@ -37,6 +37,7 @@ pub(super) fn spinner(now: Timestamp) -> &'static str {
 /// The bar at this width. The label of the activity is never cut; segments that do not fit beside
 /// it are left out, the least important first.
 pub(super) fn bar(session: &Session, now: Timestamp, width: usize) -> Line<'static> {
+    // Without a connection, the clock and the spinner stop.
     let now = session.lost.unwrap_or(now);
     let (label, tone) = label(session, now, width);
     let label_cells = label.width() + usize::from(!label.is_empty());
@@ -230,6 +231,7 @@ mod tests {
             .confirms("ls");
         let mut cut = Scene::session();
         cut.snapshot.status = SessionStatus::Interrupted;
+        // Any event brings the changed snapshot to the screen.
         cut.delta(holdpoint_common::Delta::SavedAgain);
         for (mut scene, variants) in [
             (held, &["⏸ PAUSED", "⏸"][..]),

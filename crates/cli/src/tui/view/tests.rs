@@ -30,14 +30,14 @@ fn worked() -> Scene {
         vec![block(1, BlockKind::Thought, thought), block(2, BlockKind::Text, MARKDOWN)],
         vec![],
     );
-    scene.called(3, "cargo test --workspace").came(
+    scene.called(3, "cargo test --workspace").finished(
         3,
         ToolStatus::Ok,
         "running 12 tests\nok\n",
         "[exit code 0]",
     );
-    scene.called(4, "rm -rf target").came(4, ToolStatus::Denied, "", "denied: not on Fridays");
-    scene.called(5, "false").came(5, ToolStatus::Error, "", "exit code 1");
+    scene.called(4, "rm -rf target").finished(4, ToolStatus::Denied, "", "denied: not on Fridays");
+    scene.called(5, "false").finished(5, ToolStatus::Error, "", "exit code 1");
     scene.later(65_000).ended(Outcome::Done, None);
     scene
 }
@@ -131,6 +131,7 @@ fn session_idle_after_work() {
     let mut scene = worked();
     scene.snapshot.files_modified = std::sync::Arc::new(["a".to_owned(), "b".to_owned()].into());
     scene.snapshot.context = Some(ContextFill { tokens: 34_000, limit: 100_000 });
+    // Any event brings the changed snapshot to the screen.
     scene.delta(Delta::SavedAgain);
     shows("session-idle", &mut scene);
     scene.press("ctrl+o");
@@ -172,6 +173,7 @@ fn session_confirming_a_hostile_command() {
 /// Wrapped rows differ from lines of their own, and no space is lost at a break.
 #[test]
 fn t_c7_wrapped_rows_and_lines_of_a_command_look_different() {
+    // Fills a row of 80 columns behind the bar.
     let comment = format!("# Lists what is here {}", "x".repeat(80 - 2 - 21));
     let asked = |details: &str| {
         let mut scene = Scene::session();
@@ -217,9 +219,11 @@ fn session_confirming_with_always_and_others_behind() {
     scene.snapshot.asks[0].always = Some("shell in /code/project: cargo test".to_owned());
     let behind = ask(90, pause(PauseKind::Confirm, "ls"), Timestamp(0));
     scene.snapshot.asks.push(behind);
+    // The screen keeps the form of a known ask, so it must forget this one to show the change.
     scene.state.session.as_mut().unwrap().open_ask = None;
     scene.delta(Delta::SavedAgain);
     shows("ask-confirm-always", &mut scene);
+    // Keys answer an ask only after 300 ms.
     scene.later(400).press("r");
     scene.types("not on Fridays");
     shows("ask-confirm-reason", &mut scene);
@@ -351,6 +355,7 @@ fn a_cut_answer_is_marked_where_it_was_cut() {
             "{live}: {screen}"
         );
     }
+    // A receipt without counts is not shown.
     let mut scene = Scene::session();
     let receipt = Some(Receipt::default());
     let (outcome, usage) = (Outcome::Interrupted, Default::default());
@@ -453,7 +458,7 @@ fn session_of_long_and_hostile_texts() {
         .turn("\u{1b}]0;title\u{7}")
         .replies(1, "漢字👩‍👩‍👧 \u{1b}[31mred \u{202e}evil <script>x</script>")
         .replies(2, &"word ".repeat(300));
-    scene.called(3, &"x".repeat(500)).came(
+    scene.called(3, &"x".repeat(500)).finished(
         3,
         ToolStatus::Ok,
         "\u{1b}]52;c;aGk=\u{7}\u{9b}1m\r",
@@ -619,7 +624,7 @@ fn a_call_its_ask_and_its_result_are_together_in_this_order() {
         answer: Answer::Approve { always: false },
         by: AnsweredBy::Client(by),
     }));
-    scene.came(2, ToolStatus::Ok, "second", "").came(1, ToolStatus::Ok, "first", "");
+    scene.finished(2, ToolStatus::Ok, "second", "").finished(1, ToolStatus::Ok, "first", "");
     let order = |scene: &mut Scene| {
         let screen = scene.screen(80, 24);
         let shown = [

@@ -46,6 +46,19 @@ fn m_e4_questions_are_answered_by_number_and_by_words() {
 }
 
 #[test]
+fn words_on_a_terminal_of_unknown_width_are_shown() {
+    let world = World::new();
+    let mut terminal = Terminal::run(&world, &["run", "ask: How are you?\\nsay Done."]);
+    terminal.wait_for("Question: How are you?\n");
+    terminal.resize(0, 0);
+    terminal.press_until("x", "> x");
+    type_words(&mut terminal, "quite fine");
+    terminal.press("\r");
+    terminal.wait_for("→ answered: quite fine");
+    terminal.end(0);
+}
+
+#[test]
 fn m_e4_a_question_without_options_refuses_an_empty_answer() {
     let world = World::new();
     let mut terminal = Terminal::run(&world, &["run", "ask: How are you?\\nReally?\nsay Done."]);

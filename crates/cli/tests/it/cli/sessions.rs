@@ -69,7 +69,7 @@ impl World {
 
     /// Opens a session that plays a script, and returns its id.
     #[track_caller]
-    pub(super) fn open(&self, args: &[&str], script: &str) -> String {
+    pub(crate) fn open(&self, args: &[&str], script: &str) -> String {
         self.run(&[&["new"], args, &[script]].concat()).code(0).out.trim().to_owned()
     }
 
@@ -275,6 +275,7 @@ fn m_e4_a_number_without_an_option_is_refused() {
         (&["443"], "443"),
         (&["8080", "--own-words"], "8080"),
         (&["a 7"], "a 7"),
+        (&["+1"], "+1"),
     ] {
         let ask = world.ask(&id);
         for wrong in ["0", "3", "7", "99999999999999999999"] {

@@ -302,6 +302,53 @@ fn t_s5_a_connection_over_the_limit_gets_an_error_and_disturbs_no_client() {
 }
 
 #[test]
+fn a_connection_with_half_a_small_body_is_not_cut_for_another() {
+    let (_house, api) = house();
+    let session = api.open("all");
+    let mut first = api.line();
+    let body = br#"{"text":"say no"}"#;
+    let request = api.request("POST", &format!("sessions/{session}/prompts"), "", body);
+    let (begin, end) = request.split_at(request.len() - body.len() / 2);
+    first.send(begin).unwrap();
+    let mut kept = api.line();
+    let status = api.request("GET", "status", "", b"");
+    // The daemon has read half of the body when it answers a later request.
+    kept.send(&status).unwrap();
+    kept.answer().unwrap().ok();
+    // More than the daemon has places for: the last ones replace connections without a request.
+    let mut others: Vec<_> = (0..66).map(|_| api.line()).collect();
+    let last = others.last_mut().unwrap();
+    last.send(&status).unwrap();
+    last.answer().unwrap().ok();
+    first.send(end).unwrap();
+    first.answer().unwrap().ok();
+}
+
+#[test]
+fn t_s5_connections_with_half_a_body_take_no_needed_place() {
+    let (house, api) = house();
+    let session = api.open("all");
+    let body = br#"{"text":"say no"}"#;
+    let request = api.request("POST", &format!("sessions/{session}/prompts"), "", body);
+    let half = |_| {
+        let mut line = api.line();
+        line.send(&request[..request.len() - body.len() / 2]).unwrap();
+        line
+    };
+    let mut halves: Vec<_> = (0..63).map(half).collect();
+    let mut kept = api.line();
+    // The daemon has read the half bodies when it answers a later request.
+    kept.send(&api.request("GET", "status", "", b"")).unwrap();
+    kept.answer().unwrap().ok();
+    drop(kept);
+    halves.extend((0..3).map(half));
+    for args in [&["list"][..], &["status"], &["show", &session], &["hold", &session]] {
+        house.run(args).code(0);
+    }
+    drop(halves);
+}
+
+#[test]
 fn t_s5_thousands_of_stalled_connections_do_not_disturb_a_working_one() {
     let (house, api) = house();
     let sockets = house.sockets();

@@ -116,6 +116,13 @@ fn a_damaged_store_is_reported_where_sessions_are_missing() {
     );
 }
 
+/// Overwrites the first page of the table of facts.
+fn damage_facts(house: &DaemonWorld) {
+    let database =
+        std::fs::OpenOptions::new().write(true).open(house.data().join("sessions.db")).unwrap();
+    database.write_all_at(&[0xa5; 4_096], 3 * 4_096).unwrap();
+}
+
 /// A listed session that has lost all of its facts can be deleted, as the error suggests.
 #[test]
 fn a_session_without_facts_is_reported_and_can_be_deleted() {
@@ -123,10 +130,7 @@ fn a_session_without_facts_is_reported_and_can_be_deleted() {
     house.run(&["new", "--name", "one", "--model", "rehearsal", "say hello"]).code(0);
     house.run(&["wait", "one"]).code(0);
     house.run(&["daemon", "stop"]).code(0);
-    // The first page of the table of facts.
-    let database =
-        std::fs::OpenOptions::new().write(true).open(house.data().join("sessions.db")).unwrap();
-    database.write_all_at(&[0xa5; 4_096], 3 * 4_096).unwrap();
+    damage_facts(&house);
     assert!(house.run(&["list"]).code(0).out.contains(" one "));
     for command in ["logs", "show", "export"] {
         let ran = house.run(&[command, "one"]).code(1);
@@ -137,6 +141,20 @@ fn a_session_without_facts_is_reported_and_can_be_deleted() {
     }
     assert_eq!(house.run(&["rm", "one"]).code(0).out, "one: deleted\n");
     assert!(house.run(&["list"]).code(0).out.starts_with("No sessions."));
+}
+
+/// The list still has the first ask of a session that has lost all of its facts.
+#[test]
+fn a_session_without_facts_is_kept_while_it_has_an_open_ask() {
+    let house = DaemonWorld::new();
+    let id = house.0.open(&["--name", "one"], "shell: touch made");
+    let ask = house.0.ask(&id);
+    house.run(&["daemon", "stop"]).code(0);
+    damage_facts(&house);
+    let kept = house.run(&["rm", "one"]).code(1);
+    assert!(kept.err.contains(&ask) && kept.out.is_empty(), "{kept:#?}");
+    assert!(kept.err.contains("the session is damaged; --force deletes it"), "{kept:#?}");
+    assert_eq!(house.run(&["rm", "one", "--force"]).code(0).out, "one: deleted\n");
 }
 
 /// A damaged row is found before its session is opened, and every command that shows the session

@@ -132,3 +132,23 @@ fn m_b8_a_stopped_daemon_is_started_again_only_by_the_user() {
         screen.end(0);
     }
 }
+
+#[test]
+fn a_session_deleted_while_the_hub_had_no_watch_leaves_the_list() {
+    let world = World::new();
+    for name in ["first", "second"] {
+        world.opens(name, &[], "say Hello.");
+        world.run(&["wait", name]).code(0);
+    }
+    let mut hub = Tty::run(&world, &[]);
+    hub.wait_for("first");
+    hub.signal("STOP");
+    world.run(&["daemon", "stop"]).code(0);
+    world.run(&["rm", "first"]).code(0);
+    hub.signal("CONT");
+    hub.wait_until("only the second session", |text| {
+        text.contains("second") && !text.contains("first")
+    });
+    hub.press("\x03\x03");
+    hub.end(0);
+}

@@ -7,6 +7,7 @@ use holdpoint_common::{
 };
 
 use super::answers;
+use crate::tui::hub::Row;
 use crate::tui::message::{Command, Message};
 use crate::tui::scene::{Scene, ask, pause, snapshot, standing};
 
@@ -497,4 +498,29 @@ fn t_u5_the_list_marks_a_damaged_session() {
     scene.types("torn");
     let screen = scene.screen(80, 24);
     assert!(screen.contains("events 3 to 5 can't be read"), "{screen}");
+}
+
+#[test]
+fn the_cursor_stays_on_its_row_while_sessions_arrive() {
+    let mut scene = Scene::hub();
+    scene.reports_session(|session| session.since = Timestamp(1), "first");
+    scene.press("down");
+    let chosen = |scene: &Scene| scene.state.hub.row().unwrap().session().unwrap().to_string();
+    assert_eq!(chosen(&scene), "first");
+    for number in 0..30 {
+        scene.reports_session(
+            |session| session.since = Timestamp(2 + number),
+            &format!("session-{number}"),
+        );
+    }
+    scene.press("down");
+    assert_eq!(scene.state.hub.row(), Some(Row::Quit));
+    scene.reports_session(|session| session.since = Timestamp(20_000), "newest");
+    scene.screen(80, 24);
+    assert_eq!(scene.state.hub.row(), Some(Row::Quit));
+    // A paste goes to the first row, and stays there.
+    scene.reports_session(|session| session.since = Timestamp(30_000), "session-newer");
+    scene.send(Message::Paste("session-5".to_owned()));
+    scene.screen(80, 24);
+    assert_eq!(chosen(&scene), "session-5");
 }

@@ -73,7 +73,7 @@ fn another_action_closes_an_open_confirmation() {
 fn m_e1_only_an_untouched_session_is_deleted_on_leaving() {
     let mut scene = Scene::session();
     let id = scene.snapshot.settings.id.clone();
-    assert_eq!(scene.press("esc"), [Command::DeleteIfEmpty { id }, Command::Detach]);
+    assert_eq!(scene.press("esc"), [Command::DiscardUnused { id }, Command::Detach]);
     let mut scene = Scene::session();
     scene.turn("Go.").ended(Outcome::Done, None);
     assert_eq!(scene.press("esc"), [Command::Detach]);
@@ -99,7 +99,7 @@ fn m_e1_only_an_untouched_session_is_deleted_on_leaving() {
         scene.send(Message::Events { attachment: 1, events: vec![], snapshot });
         let commands = scene.press("ctrl+x d");
         assert!(
-            !commands.iter().any(|command| matches!(command, Command::DeleteIfEmpty { .. })),
+            !commands.iter().any(|command| matches!(command, Command::DiscardUnused { .. })),
             "{at}: {commands:?}"
         );
     }
@@ -115,12 +115,12 @@ fn m_e1_a_session_with_a_prompt_in_flight_is_not_deleted() {
         // The prompt's acceptance has not been reported yet.
         let commands = scene.press(keys);
         assert!(
-            !commands.iter().any(|command| matches!(command, Command::DeleteIfEmpty { .. })),
+            !commands.iter().any(|command| matches!(command, Command::DiscardUnused { .. })),
             "{keys}: {commands:?}"
         );
         assert!(scene.state.session.is_none());
-        let goes_on = commands.contains(&Command::Quit).then_some(&id);
-        assert_eq!(scene.state.detached.as_ref(), goes_on, "{keys}");
+        let detached = commands.contains(&Command::Quit).then_some(&id);
+        assert_eq!(scene.state.detached.as_ref(), detached, "{keys}");
     }
     // A refused prompt does not count, but another one may.
     let mut scene = Scene::session();
@@ -231,8 +231,8 @@ fn a_daemon_started_by_another_client_closes_the_panel() {
 #[test]
 fn m_b8_a_second_loss_of_the_daemon_is_shown_at_once() {
     let mut scene = Scene::session();
-    for here in [false, true, false] {
-        scene.send(Message::Daemon { running: here });
+    for running in [false, true, false] {
+        scene.send(Message::Daemon { running });
     }
     let screen = scene.screen(80, 24);
     assert!(screen.contains("the daemon is gone") && !screen.contains("is back"), "{screen}");

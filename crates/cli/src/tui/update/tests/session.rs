@@ -8,7 +8,7 @@ use holdpoint_common::{
 use super::{asking, draft};
 use crate::tui::layout::Scroll;
 use crate::tui::message::{Command, Message};
-use crate::tui::scene::{Scene, standing, user};
+use crate::tui::scene::{OWN_PID, Scene, standing, user};
 
 #[test]
 fn m_d1_a_toggle_carries_what_was_shown() {
@@ -22,6 +22,20 @@ fn m_d1_a_toggle_carries_what_was_shown() {
     assert_eq!(scene.press("ctrl+x p"), toggle(HoldState::Standing));
     // Without a session it has no effect.
     assert_eq!(Scene::hub().press("ctrl+x p"), []);
+}
+
+#[test]
+fn the_help_scrolls_back_at_once_from_its_end() {
+    let mut scene = Scene::session();
+    scene.press("ctrl+x ?");
+    let mut pages = vec![scene.screen(80, 24)];
+    for _ in 0..20 {
+        scene.press("pgdn");
+        pages.push(scene.screen(80, 24));
+    }
+    assert_eq!(pages[19], pages[20]);
+    scene.press("up");
+    assert_ne!(scene.screen(80, 24), pages[20]);
 }
 
 #[test]
@@ -79,8 +93,7 @@ fn m_c5_returned_prompts_go_back_into_an_empty_input() {
     for typed in ["", "else"] {
         let mut scene = Scene::session();
         scene.turn("Go.");
-        for (prompt, pid) in [(50, crate::tui::scene::OWN), (51, 99), (52, crate::tui::scene::OWN)]
-        {
+        for (prompt, pid) in [(50, OWN_PID), (51, 99), (52, OWN_PID)] {
             let by = Who { name: "tui".to_owned(), pid: Some(pid) };
             scene.fact(Fact::Prompt(PromptFact::Accepted {
                 prompt: PromptId(prompt),
@@ -118,7 +131,7 @@ fn fetch_older(scene: &mut Scene) -> u64 {
 fn m_c5_a_prompt_returned_while_the_past_is_fetched_goes_back() {
     use holdpoint_common::{Fact, PromptFact, PromptId, Who};
     let accepted = |prompt| {
-        let by = Who { name: "tui".to_owned(), pid: Some(crate::tui::scene::OWN) };
+        let by = Who { name: "tui".to_owned(), pid: Some(OWN_PID) };
         let text = format!("next {prompt}").into();
         Fact::Prompt(PromptFact::Accepted { prompt: PromptId(prompt), text, by })
     };
@@ -210,10 +223,10 @@ fn calls_are_chosen_and_opened_one_by_one() {
     let mut scene = Scene::session();
     scene.turn("Go.");
     for call in 1..=30 {
-        let came = holdpoint_common::ToolStatus::Ok;
-        scene.called(call, &format!("step {call}")).came(
+        let status = holdpoint_common::ToolStatus::Ok;
+        scene.called(call, &format!("step {call}")).finished(
             call,
-            came,
+            status,
             &format!("output {call}\nmore {call}\n"),
             "",
         );
@@ -473,4 +486,16 @@ fn m_d6_the_clock_stops_without_a_connection() {
     scene.send(Message::Attached { attachment: 1, id, snapshot });
     assert!(bar(&mut scene).contains("00:01:08"), "{}", bar(&mut scene));
     assert!(scene.state.next_tick().is_some());
+}
+
+#[test]
+fn events_do_not_copy_a_long_paste_and_take_linear_time() {
+    let mut scene = Scene::session();
+    let paste = "x".repeat(10 << 20);
+    scene.send(Message::Paste(paste.clone()));
+    let session = scene.state.session.as_mut().unwrap();
+    for _ in 0..1_000_000 {
+        session.add(&[]);
+    }
+    assert_eq!(draft(&scene), paste);
 }

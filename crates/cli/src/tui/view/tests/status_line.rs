@@ -51,6 +51,7 @@ fn the_status_line_ends_with_model_folder_and_usage() {
     scene.snapshot.usage =
         Usage { input: 4_100, output: 733, cost: Some(12_300), ..Usage::default() };
     scene.snapshot.context = Some(ContextFill { tokens: 12_000, limit: 100_000 });
+    // Any event brings the changed snapshot to the screen.
     scene.delta(Delta::SavedAgain);
     let attachment = scene.state.session.as_ref().unwrap().attachment;
     scene.send(Message::Branch { attachment, branch: Some("main".to_owned()) });
@@ -71,6 +72,7 @@ fn the_status_line_ends_with_model_folder_and_usage() {
             right.is_empty() || right.split("  ").all(|segment| whole.contains(&segment)),
             "{width}: {line}"
         );
+        // 30 columns: the bar, two spaces and `context 12%`.
         assert_eq!(right.is_empty(), width < 30, "{width}: {line}");
     }
     let other = Message::Branch { attachment: attachment + 1, branch: None };
