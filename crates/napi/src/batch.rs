@@ -26,9 +26,9 @@ pub(crate) struct Batch {
     events: usize,
     /// Number of the last event.
     pub(crate) last: u64,
-    /// Ask that is shown from this batch on, if the batch changes it. The event that changes it
-    /// begins a batch, so that an answer without an id goes to the ask that was shown, never to a
-    /// later one.
+    /// The session, and the ask that it shows from this batch on, if the batch begins with an event
+    /// about asks. Each such event begins a batch, so that an answer without an id goes to the ask
+    /// that was shown, never to a later one.
     pub(crate) shown_ask: Option<(SessionId, Option<AskId>)>,
 }
 
@@ -95,7 +95,7 @@ impl BatchQueue {
         Some(batch)
     }
 
-    /// Updates the open asks. Returns the ask that is shown now, if that has changed.
+    /// Updates the open asks. Returns the ask that is shown now, if the event is about asks.
     fn update_asks(&mut self, event: &Event) -> Option<Option<AskId>> {
         let Fact::Ask(fact) = event.fact()? else { return None };
         match fact {

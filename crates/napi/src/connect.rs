@@ -76,7 +76,7 @@ pub fn connect<'env>(
     })
 }
 
-/// Finds the first socket with a daemon of this API version.
+/// Finds the first socket with a daemon, which must have this API version.
 async fn find_daemon(sockets: Vec<PathBuf>) -> Result<PathBuf, Failure> {
     let mut unreachable = None;
     for socket in sockets {

@@ -56,6 +56,15 @@ pub(crate) fn run_sync<T>(env: &Env, work: impl FnOnce() -> Result<T, Failure>) 
     catch_panic(work).map_err(|failure| failure.into_js(env))
 }
 
+/// Reads an argument at once. Throws if it is wrong.
+pub(crate) fn argument<T: DeserializeOwned>(
+    env: &Env,
+    name: &str,
+    value: Unknown<'_>,
+) -> napi::Result<T> {
+    run_sync(env, || read_argument(env, name, value))
+}
+
 /// Runs `work` and turns a panic into a failure.
 pub(crate) fn catch_panic<T>(work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(Failure::panicked(&*panic)))

@@ -81,6 +81,7 @@ pub fn start(
     options: Unknown<'_>,
     wake: Option<Function<'_, (), ()>>,
 ) -> napi::Result<()> {
+    // `log.js` removes the option `log` and passes `wake`, which delivers the waiting records.
     let wake = wake.map(|wake| log::wake(&wake)).transpose()?;
     run_sync(env, || {
         let StartOptions { config, state_dir, .. } =
@@ -95,8 +96,9 @@ pub fn start(
             .hint("call start() before any function on sessions"));
         }
         let levels = log::levels(&config)?;
-        process.setup = Some(Setup::new(config, state_dir.as_deref())?);
+        let setup = Setup::new(config, state_dir.as_deref())?;
         process.log = wake.map(|wake| log::start(levels, wake)).transpose()?;
+        process.setup = Some(setup);
         Ok(())
     })
 }

@@ -102,6 +102,12 @@ impl Attached {
     }
 }
 
+/// The attachment of a reopened stream, and how often the stream was reopened without an event.
+struct Reopened {
+    attachment: Attachment,
+    reopens: u32,
+}
+
 /// The stream of a session's events to one callback.
 pub(crate) struct Stream {
     session: SessionHandle,
@@ -120,6 +126,8 @@ pub(crate) struct Stream {
     delivered: watch::Sender<u64>,
     /// Number of times that the stream was reopened since the last event.
     reopens: u32,
+    /// The next attachment, while the stream is reopened.
+    reopening: Option<BoxFuture<'static, Result<Reopened, Reason>>>,
     /// Whether the last fact taken closed the session.
     closed: bool,
 }
@@ -145,6 +153,7 @@ impl Stream {
             past_end: from.after,
             delivered: watch::Sender::new(from.after),
             reopens: 0,
+            reopening: None,
             closed: false,
         }
     }
@@ -168,6 +177,8 @@ impl Stream {
                 Ok(Err(DeliveryError::Gone)) => None,
                 Ok(Err(DeliveryError::Failed)) | Err(_) => Some(Reason::Failed),
             };
+            // Ends an attach in progress.
+            self.reopening = None;
             let Self { attachment, deliver, delivered, .. } = self;
             attachment.detach().await;
             if let Some(reason) = reason {
@@ -235,7 +246,7 @@ impl Stream {
                     self.mark_delivered(delivered?);
                     is_in_flight = false;
                 }
-                count = take(&mut self.attachment, self.has_past, &mut events), if can_take => {
+                taken = self.take(&mut events), if can_take => {
                     for event in events.drain(..) {
                         self.last_taken = event.seq;
                         // A delta may follow the last fact.
@@ -248,14 +259,33 @@ impl Stream {
                             break;
                         }
                     }
-                    match count {
-                        0 if self.has_past => self.end_past(),
-                        0 => end_reason = self.reopen().await.err(),
-                        _ => self.reopens = 0,
+                    match taken {
+                        Ok(0) if self.has_past => self.end_past(),
+                        Ok(0) => match self.reopen() {
+                            Ok(reopening) => self.reopening = Some(reopening),
+                            Err(reason) => end_reason = Some(reason),
+                        },
+                        Ok(_) => self.reopens = 0,
+                        Err(reason) => end_reason = Some(reason),
                     }
                 }
             }
         }
+    }
+
+    /// Takes past events first, then new ones. Returns how many; 0 at the end of the past or of the
+    /// attachment. Waits for the next attachment first while the stream is being reopened.
+    async fn take(&mut self, events: &mut Vec<Arc<Event>>) -> Result<usize, Reason> {
+        if let Some(reopening) = &mut self.reopening {
+            let reopened = reopening.await;
+            self.reopening = None;
+            Reopened { attachment: self.attachment, reopens: self.reopens } = reopened?;
+            self.has_past = true;
+        }
+        Ok(match self.has_past {
+            true => self.attachment.next_past(events, MAX_READ_EVENTS).await,
+            false => self.attachment.next_batch(events, MAX_READ_EVENTS).await,
+        })
     }
 
     /// Handles the end of the past. If the stream broke, part of the past is still missing.
@@ -278,8 +308,8 @@ impl Stream {
         });
     }
 
-    /// Reopens a stream that the session has ended, if the session continues.
-    async fn reopen(&mut self) -> Result<(), Reason> {
+    /// Starts to reopen a stream that the session has ended, unless the session does not continue.
+    fn reopen(&self) -> Result<BoxFuture<'static, Result<Reopened, Reason>>, Reason> {
         let reason = match self.attachment.end() {
             _ if self.closed => return Err(Reason::Closed),
             ClientEnd::Stopped => return Err(Reason::Stopped),
@@ -287,34 +317,23 @@ impl Stream {
             // The actor failed and is rebuilt, or the callback was too slow.
             ClientEnd::Ended | ClientEnd::Lagged { .. } | ClientEnd::Detached => Reason::Ended,
         };
-        while self.reopens < MAX_REOPENS {
-            self.reopens += 1;
-            match self
-                .session
-                .attach(AttachFrom::after(self.last_taken).with_room(MAX_WAITING_BYTES))
-                .await
-            {
-                Ok(attachment) => {
-                    self.attachment = attachment;
-                    self.has_past = true;
-                    return Ok(());
-                }
-                // The next actor has failed as well.
-                Err(SessionError::Gone { .. }) => {}
-                Err(error) => {
-                    tracing::debug!(%error, after = self.last_taken, "a stream of events could not be reopened");
-                    break;
+        let Self { last_taken: after, mut reopens, .. } = *self;
+        let session = self.session.clone();
+        let reopening = async move {
+            while reopens < MAX_REOPENS {
+                reopens += 1;
+                match session.attach(AttachFrom::after(after).with_room(MAX_WAITING_BYTES)).await {
+                    Ok(attachment) => return Ok(Reopened { attachment, reopens }),
+                    // The next actor has failed as well.
+                    Err(SessionError::Gone { .. }) => {}
+                    Err(error) => {
+                        tracing::debug!(%error, after, "a stream of events could not be reopened");
+                        break;
+                    }
                 }
             }
-        }
-        Err(reason)
-    }
-}
-
-/// Takes past events if `has_past`, and new events otherwise. Returns how many; 0 if no more come.
-async fn take(attachment: &mut Attachment, has_past: bool, events: &mut Vec<Arc<Event>>) -> usize {
-    match has_past {
-        true => attachment.next_past(events, MAX_READ_EVENTS).await,
-        false => attachment.next_batch(events, MAX_READ_EVENTS).await,
+            Err(reason)
+        };
+        Ok(reopening.boxed())
     }
 }

@@ -7,8 +7,9 @@ import { createElement as h } from 'react'
 
 import { InputTransition, StatusBar } from 'holdpoint/ink'
 
+import { draftOf, edit } from '../ink/dist/draft.js'
 import { CONFIRM, keys, opened, show, shownPart } from './rendered.mjs'
-import { everywhere, record } from './support.mjs'
+import { everywhere, patience, record } from './support.mjs'
 
 everywhere('the input', (getSessions) => {
   test('m_f3_shows_the_input_while_idle_and_thinking_while_running', async () => {
@@ -290,4 +291,12 @@ everywhere('the input', (getSessions) => {
     await screen.press('!')
     await screen.shows(/> ok!\s/)
   })
+})
+
+test('ctrl_w_takes_linear_time_for_a_huge_draft', { timeout: patience }, () => {
+  const word = 'x'.repeat(400_000)
+  for (const [before, after] of [[`${word} b c`, `${word} b `], [`${word}\nb \n `, `${word}\n`], [` ${word}`, ' '], [' ', '']]) {
+    const { text, cursor } = edit(draftOf(before), { name: 'ctrl+w' })
+    assert.ok(text === after && cursor === after.length, `${text.length} characters`)
+  }
 })

@@ -89,16 +89,18 @@ everywhere('the status bar', (getSessions) => {
   })
 })
 
-test('m_d6_a_restored_session_is_shown_as_restored', async () => {
+/** Returns the status bar of a restored session whose turn had this prompt and this status. */
+async function restored(prompt, status) {
   const stateDir = await folder()
   const using = (text) => `
-    import { start, sessionFind, sessionOpen, sessionPrompt, sessionAttach } from './index.mjs'
+    import { start, sessionFind, sessionGetStatus, sessionOpen, sessionPrompt } from './index.mjs'
     start({ stateDir: ${JSON.stringify(stateDir)} })
     ${text}`
   await script(using(`
     const id = await sessionOpen({ cwd: ${JSON.stringify(stateDir)}, name: 'kept', model: 'rehearsal' })
-    await sessionPrompt(id, 'hang')
+    await sessionPrompt(id, '${prompt}')
     await sessionPrompt(id, 'say later')
+    while (sessionGetStatus(id) !== '${status}') await new Promise(setImmediate)
     process.kill(process.pid, 'SIGKILL')`)).catch(({ signal }) => assert.equal(signal, 'SIGKILL'))
   const { stdout } = await script(using(`
     import { render } from 'ink-testing-library'
@@ -108,5 +110,14 @@ test('m_d6_a_restored_session_is_shown_as_restored', async () => {
     while (!stdout.lastFrame()?.includes('PAUSED')) await new Promise(setImmediate)
     console.log(stdout.lastFrame())
     process.exit()`))
-  assert.match(stdout, /^holdpoint \| kept .*⏸ PAUSED: restored\n$/)
+  return stdout
+}
+
+test('m_d6_a_restored_session_is_shown_as_restored', async () => {
+  assert.match(await restored('hang', 'running'), /^holdpoint \| kept .*⏸ PAUSED: restored\n$/)
+})
+
+test('the_ask_of_a_restored_turn_is_shown_before_its_hold', async () => {
+  const bar = await restored(CONFIRM, 'paused')
+  assert.match(bar, /^holdpoint \| kept .*⏸ waiting for approval, then PAUSED: restored\n$/)
 })

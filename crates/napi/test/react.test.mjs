@@ -301,6 +301,23 @@ everywhere('the hook', (getSessions, { remote }) => {
     show(h(Follower, { id: name }), { sessions })
     assert.equal((await until((state) => state.model !== '')).model, model)
   })
+
+  test('a_remounted_hook_finds_the_session_that_has_the_name_now', async () => {
+    const sessions = await getSessions()
+    const name = `moved-${Math.random().toString(36).slice(2)}`
+    const before = await opened(sessions, { name })
+    const first = follower(useSessionSnapshot)
+    const screen = show(h(first.Follower, { id: name }), { sessions })
+    assert.equal((await first.until((snapshot) => snapshot)).settings.id, before)
+    screen.unmount()
+    await turn()
+    await sessions.sessionRename(before, `${name}-before`)
+    const now = await opened(sessions, { name })
+    const second = follower(useSessionSnapshot)
+    show(h(second.Follower, { id: name }), { sessions })
+    assert.equal((await second.until((snapshot) => snapshot)).settings.id, now)
+    assert.ok(second.states.every((snapshot) => snapshot === null || snapshot.settings.id === now))
+  })
 })
 
 test('m_f4_esm_and_commonjs_share_the_hooks', () => {

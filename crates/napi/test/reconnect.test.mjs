@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import path from 'node:path'
 import { describe, test } from 'node:test'
+import { setImmediate as turn } from 'node:timers/promises'
 
 import { Box, Text } from 'ink'
 import { createElement as h } from 'react'
@@ -66,7 +67,8 @@ describe('a daemon that goes away', { skip: !program && 'HOLDPOINT_PROGRAM is no
     const { sessions, daemon, id } = await begin()
     const { Follower, states, events, state, comes } = follower()
     show(h(Follower, { id }), { sessions })
-    await state(({ model }) => model !== '')
+    // The hook must be attached before the first event.
+    while (sessions.sessionSnapshot(id).clients === 0) await turn()
     const { seq: first } = sessions.sessionSnapshot(id)
     await sessions.sessionPrompt(id, 'say one')
     await comes('turnFinished')
@@ -89,7 +91,8 @@ describe('a daemon that goes away', { skip: !program && 'HOLDPOINT_PROGRAM is no
     const { sessions, daemon, kill, id } = await begin()
     const { Follower, events, state, comes } = follower()
     show(h(Follower, { id }), { sessions })
-    await state(({ model }) => model !== '')
+    // The hook must be attached before the first event.
+    while (sessions.sessionSnapshot(id).clients === 0) await turn()
     const { seq: first } = sessions.sessionSnapshot(id)
     for (const round of [1, 2]) {
       await sessions.sessionPrompt(id, `say@20 ${'word '.repeat(2_000)}`)
@@ -114,6 +117,23 @@ describe('a daemon that goes away', { skip: !program && 'HOLDPOINT_PROGRAM is no
     await sessions.sessionPrompt(id, 'hang')
     await state(({ isLoading }) => isLoading)
     await sessions.sessionInterrupt(id)
+  })
+
+  test('a_hook_mounted_again_by_name_without_a_daemon_shows_that_it_is_gone', async () => {
+    const { sessions, daemon, id } = await begin()
+    const { name } = sessions.sessionSnapshot(id).settings
+    const first = follower()
+    const screen = show(h(first.Follower, { id: name }), { sessions })
+    await first.state(({ model }) => model !== '')
+    await daemon('stop')
+    await first.state(({ connection }) => connection === 'stopped')
+    screen.unmount()
+    await turn()
+    const second = follower()
+    show(h(second.Follower, { id: name }), { sessions })
+    await second.state(({ connection }) => connection === 'stopped')
+    await daemon('start')
+    await second.state(({ connection, model }) => connection === 'connected' && model !== '')
   })
 
   test('m_f2_a_session_reopened_by_another_client_is_followed_again', async () => {

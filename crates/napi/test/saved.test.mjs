@@ -44,7 +44,11 @@ test('m_b7_without_a_folder_nothing_is_reported_as_saved', async () => {
   assert.equal(stdout, 'false\nfalse the session is kept in memory only and lost when its process ends\n')
 })
 
-test('m_a5_a_refused_answer_opens_no_saved_session', async () => {
+/**
+ * Runs calls on a session that is only saved. Returns the code of each error, and whether the
+ * session is live after it.
+ */
+async function refusals(calls) {
   const [stateDir, cwd] = [await folder(), await folder()]
   await script(using(stateDir, `
     const id = await sessionOpen({ cwd: ${JSON.stringify(cwd)}, name: 'kept', model: 'rehearsal' })
@@ -53,11 +57,31 @@ test('m_a5_a_refused_answer_opens_no_saved_session', async () => {
     process.kill(process.pid, 'SIGKILL')`)).catch(({ signal }) => assert.equal(signal, 'SIGKILL'))
   const { stdout } = await script(using(stateDir, `
     const [{ id }] = await sessionList()
-    const askId = id + '.1'
-    const refused = await holdpoint.sessionPauseConfirm(id, true, { askId }).catch(({ code }) => code)
-    const [{ live }] = await sessionList()
-    console.log(refused, live)`))
-  assert.equal(stdout, 'done\nunknownAsk false\n')
+    for (const call of [${calls.map((call) => `() => holdpoint.${call}`)}]) {
+      const code = await call().catch(({ code }) => code)
+      console.log(code, (await sessionList())[0].live)
+    }`))
+  return stdout.trim().split('\n').slice(1)
+}
+
+test('m_a5_a_refused_answer_opens_no_saved_session', async () => {
+  const answers = [
+    "sessionPauseConfirm(id, true, { askId: id + '.1' })", 'sessionPauseConfirm(id, true)', "sessionPauseConfirm('kept', true)",
+  ]
+  assert.deepEqual(await refusals(answers), ['unknownAsk false', 'nothingShown false', 'nothingShown false'])
+})
+
+test('an_interrupt_without_a_shown_ask_opens_no_saved_session', async () => {
+  const interrupts = ['id', "'kept'"].map((given) => `sessionPauseInterrupt(${given}).then(({ found }) => found)`)
+  assert.deepEqual(await refusals(interrupts), ['nothing false', 'nothing false'])
+})
+
+test('a_call_with_wrong_arguments_opens_no_saved_session', async () => {
+  const calls = [
+    'sessionPauseConfirm(id, true, { always: 1 })', "sessionPauseResume(id, { ask: '1' })", 'sessionAnswerQuestion(id, [{}])',
+    "sessionSetAsks(id, 'later')", "sessionInterrupt(id, { turn: 'one' })", 'sessionRun(id, { goal: 5 })', "sessionToggleHold(id, 'later')",
+  ]
+  assert.deepEqual(await refusals(calls), calls.map(() => 'invalidArgument false'))
 })
 
 test('m_f1_node_exits_even_if_the_last_reserved_number_has_no_event', async () => {

@@ -2,10 +2,12 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createRequire } from 'node:module'
+import net from 'node:net'
+import path from 'node:path'
 import { test } from 'node:test'
 
 import { connect } from '../index.mjs'
-import { attach, everywhere, failure, full, holdpoint, open, patience, program, record, run, script, startDaemon } from './support.mjs'
+import { attach, everywhere, failure, folder, full, holdpoint, open, patience, program, record, run, script, startDaemon } from './support.mjs'
 
 const MANY = full ? 100_000 : 20_000
 
@@ -422,5 +424,41 @@ test('m_f1_events_that_wait_for_a_slow_loop_are_bounded', async () => {
   assert.ok(soFar > 0, 'the loop was too slow')
   for (const [type, count] of Object.entries({ stepFinished: steps + 1, toolStarted: steps, toolFinished: steps, gap: 0 })) {
     assert.equal(facts.filter((fact) => fact === type).length, count, type)
+  }
+})
+
+test('a_stream_to_a_daemon_that_does_not_answer_can_be_detached', { skip: !program && 'HOLDPOINT_PROGRAM is not set' }, async () => {
+  const { stateDir } = await startDaemon()()
+  const socketPath = path.join(await folder(), 'socket')
+  let isHanging = false
+  const sockets = []
+  let hung = 0
+  const relay = net.createServer((client) => {
+    sockets.push(client.on('error', () => {}))
+    if (isHanging) {
+      hung += 1
+      relay.emit('hung')
+      return
+    }
+    const daemon = net.connect(path.join(stateDir, 'run/holdpoint.sock'))
+    sockets.push(daemon.on('error', () => {}))
+    client.pipe(daemon).pipe(client)
+  })
+  await once(relay.listen(socketPath), 'listening')
+  try {
+    const sessions = await connect({ socket: socketPath })
+    const id = await open(sessions)
+    const events = sessions.sessionEvents(id)
+    await events.next()
+    const seen = await record(sessions, id)
+    isHanging = true
+    for (const socket of sockets) socket.destroy()
+    // Both streams connect again.
+    while (hung < 2) await once(relay, 'hung')
+    await Promise.all([sessions.sessionDetach(id, seen.attachment), events.return()])
+    assert.equal((await seen.end()).reason, 'detached')
+  } finally {
+    for (const socket of sockets) socket.destroy()
+    relay.close()
   }
 })

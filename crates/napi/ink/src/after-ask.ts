@@ -19,8 +19,11 @@ const CAUSES: Record<AskCloseCause, string> = {
   panicked: 'the session failed',
 }
 
-/** Follows the asks of the component that `inner` describes. `askId` names the current ask. */
-export function useAfterAsk(sessionId: string, askId: string | undefined, inner: RefObject<SharedInput>) {
+/**
+ * After each ask, drops the keys that were meant for it and tells how it was closed. `askId` names
+ * the current ask.
+ */
+export function useAfterAsk(sessionId: string, askId: string | undefined, shared: RefObject<SharedInput>) {
   const [after] = useState(() => new AfterAsk())
   const [notice, setNotice] = useState<string | null>(null)
   useLayoutEffect(() => {
@@ -28,16 +31,16 @@ export function useAfterAsk(sessionId: string, askId: string | undefined, inner:
     return () => after.begin(performance.now())
   }, [after, askId])
   useLayoutEffect(() => {
-    const { current } = inner
+    const { current } = shared
     return () => {
       current.forms.clear()
       current.answered.clear()
       current.interrupted = null
       setNotice(null)
     }
-  }, [inner, sessionId])
+  }, [shared, sessionId])
   useSessionEvents(sessionId, (event) => {
-    const line = takeClosingNotice(event, inner.current)
+    const line = takeClosingNotice(event, shared.current)
     if (line !== null) setNotice(line)
   })
   return {
@@ -51,11 +54,11 @@ export function useAfterAsk(sessionId: string, askId: string | undefined, inner:
 }
 
 /**
- * If the event closes an ask, removes the ask from `inner`. Returns a line on how it was closed, or
- * `null` if it was not shown or this user closed it.
+ * If the event closes an ask, removes the ask from `shared`. Returns a line on how the ask was
+ * closed, or `null` if it was not shown or this user closed it.
  */
-function takeClosingNotice({ turn, body }: Event, inner: SharedInput): string | null {
-  const { forms, answered, interrupted } = inner
+function takeClosingNotice({ turn, body }: Event, shared: SharedInput): string | null {
+  const { forms, answered, interrupted } = shared
   if (body.type !== 'askAnswered' && body.type !== 'askClosed') return null
   const form = forms.get(body.ask)
   const isAnsweredHere = answered.delete(body.ask)
@@ -67,6 +70,7 @@ function takeClosingNotice({ turn, body }: Event, inner: SharedInput): string | 
   }
   const { by } = body
   if (by.type === 'setting') return `Answered by the setting asks = ${by.asks}${unsent}`
+  // Another client's answer may have arrived before this user's.
   if (isAnsweredHere && by.pid === process.pid) return null
   return `Answered ${shownLine(clientOrigin(by.name, by.pid ?? undefined))}${unsent}`
 }

@@ -21,8 +21,8 @@ export interface Answering {
  */
 export function useAnswering(sessionId: string, ask: Ask, isActive: boolean): Answering {
   const sessions = useSessions()
-  const innerRef = useContext(SharedInputContext)
-  const interrupt = useInterrupt(sessionId, innerRef)
+  const sharedRef = useContext(SharedInputContext)
+  const interrupt = useInterrupt(sessionId, sharedRef)
   const [form] = useState(() => new AskForm(ask, performance.now()))
   const [error, setError] = useState<string | null>(null)
   const [, redraw] = useReducer((count: number) => count + 1, 0)
@@ -33,8 +33,8 @@ export function useAnswering(sessionId: string, ask: Ask, isActive: boolean): An
   useLayoutEffect(() => {
     renderedQuestionNumber.current = questionNumber
     form.appear(performance.now())
-    innerRef?.current.forms.set(askId, form)
-  }, [form, innerRef, askId, isActive, questionNumber])
+    sharedRef?.current.forms.set(askId, form)
+  }, [form, sharedRef, askId, isActive, questionNumber])
 
   const sendAnswer = (answer: Answer): Promise<unknown> => {
     switch (answer.type) {
@@ -67,9 +67,9 @@ export function useAnswering(sessionId: string, ask: Ask, isActive: boolean): An
     if (renderedQuestionNumber.current !== form.questionNumber) form.appear(performance.now())
     const pressed = passKey(form, press)
     if (pressed.type === 'answer') {
-      innerRef?.current.answered.add(askId)
+      sharedRef?.current.answered.add(askId)
       attempt(sendAnswer(pressed.answer), () => {
-        innerRef?.current.answered.delete(askId)
+        sharedRef?.current.answered.delete(askId)
         form.reopen(performance.now())
       })
     } else if (pressed.type === 'interrupt') attempt(interrupt())
@@ -88,16 +88,16 @@ function passKey(form: AskForm, { name, text }: Press): Pressed {
 /**
  * Returns a function that interrupts the current turn and no later one, or a run between two turns.
  */
-export function useInterrupt(sessionId: string, innerRef: RefObject<SharedInput> | null): () => Promise<unknown> {
+export function useInterrupt(sessionId: string, sharedRef: RefObject<SharedInput> | null): () => Promise<unknown> {
   const sessions = useSessions()
   const turn = useSessionSnapshot(sessionId)?.turn ?? null
   return async () => {
-    if (innerRef) innerRef.current.interrupted = turn
+    if (sharedRef) sharedRef.current.interrupted = turn
     try {
       await sessions.sessionInterrupt(sessionId, { ...(turn !== null && { turn }), wait: false })
     } catch (error) {
       // Another client may still close the ask, and then a line must report it.
-      if (innerRef?.current.interrupted === turn) innerRef.current.interrupted = null
+      if (sharedRef?.current.interrupted === turn) sharedRef.current.interrupted = null
       throw error
     }
   }

@@ -33,8 +33,8 @@ export class ControlStrings {
     this.#introducer = null
     if (introducer !== null) {
       if (input === `${ESC}\\`) return ''
-      // Ink reads an ESC at the end of a chunk as the Esc key. Here the ESC may be the first half of
-      // ST, which ends the string.
+      // Ink reads an ESC at the end of a chunk as the Esc key. Here the ESC may be the first half
+      // of ST, which ends the string.
       if (last.input === ESC && input.startsWith('\\')) return input.slice(1)
       if (input === ESC || (last.input !== ESC && !input.startsWith(ESC))) return this.#continue(introducer, input)
       // Any other sequence aborts the string, as it does in terminals.

@@ -1,4 +1,4 @@
-// A draft, and the changes that keys make to it. Pure.
+// A draft, and pure functions for the changes that keys make to it.
 
 import type { Press } from './keys.js'
 
@@ -37,7 +37,7 @@ export function edit(draft: Draft, press: Press): Draft {
     case 'ctrl+d':
       return without(draft, cursor, positionAfter(text, cursor))
     case 'ctrl+w':
-      return without(draft, cursor - (/\S*\s*$/.exec(text.slice(0, cursor))?.[0].length ?? 0), cursor)
+      return without(draft, wordStart(text, cursor), cursor)
     case 'ctrl+u':
       return without(draft, lineStart(text, cursor), cursor)
     case 'ctrl+k':
@@ -70,6 +70,13 @@ function positionBefore(text: string, cursor: number): number {
 /** Returns the end of the character that starts at the cursor. */
 function positionAfter(text: string, cursor: number): number {
   return cursor + (new Intl.Segmenter().segment(text).containing(cursor)?.segment.length ?? 0)
+}
+
+/** Returns the start of the word before the cursor. Skips white space between them. */
+function wordStart(text: string, cursor: number): number {
+  let start = text.slice(0, cursor).trimEnd().length
+  while (start > 0 && !/\s/.test(text.charAt(start - 1))) start -= 1
+  return start
 }
 
 function lineStart(text: string, cursor: number): number {

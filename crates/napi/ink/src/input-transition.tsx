@@ -62,10 +62,11 @@ export function InputTransition(props: InputTransitionProps): ReactElement {
   const [isPrefixActive, setPrefixActive] = useLatest(false)
   const leaveHint = useArmed(LEAVE_WINDOW_MS)
   const [error, setError] = useState<string | null>(null)
+  // Reading the state attaches to a session that was opened again.
   const [, redraw] = useReducer((count: number) => count + 1, 0)
-  const inner = useRef<SharedInput>({ press: null, forms: new Map(), answered: new Set(), interrupted: null })
-  const afterAsk = useAfterAsk(sessionId, pauseInfo?.id ?? question?.id, inner)
-  const interrupt = useInterrupt(sessionId, inner)
+  const shared = useRef<SharedInput>({ press: null, forms: new Map(), answered: new Set(), interrupted: null })
+  const afterAsk = useAfterAsk(sessionId, pauseInfo?.id ?? question?.id, shared)
+  const interrupt = useInterrupt(sessionId, shared)
 
   const isWorking = status === 'running' || status === 'interrupted'
   const attempt = (request: Promise<unknown>, undo?: () => void) => {
@@ -82,7 +83,6 @@ export function InputTransition(props: InputTransitionProps): ReactElement {
   }
   const enter = (text: string) => {
     if (text.trim() !== '') submit(text)
-    // The next rendering attaches to the session again.
     else if (status === 'closed') attempt(sessions.sessionFind(sessionId).then(redraw))
   }
   const leave = () => {
@@ -117,10 +117,10 @@ export function InputTransition(props: InputTransitionProps): ReactElement {
       afterAsk.hide()
       if (name === 'p' || name === 'ctrl+p') attempt(sessions.sessionToggleHold(sessionId, hold.state))
       // For an ask, and after one, this counts as a key that does not answer.
-      if (inner.current.press) inner.current.press(UNKNOWN)
+      if (shared.current.press) shared.current.press(UNKNOWN)
       else afterAsk.swallows(UNKNOWN)
-    } else if (inner.current.press) {
-      if (inner.current.press(press)) afterAsk.hide()
+    } else if (shared.current.press) {
+      if (shared.current.press(press)) afterAsk.hide()
     } else if (!afterAsk.swallows(press)) {
       afterAsk.hide()
       // A held turn can be interrupted as well.
@@ -139,7 +139,7 @@ export function InputTransition(props: InputTransitionProps): ReactElement {
   }
   return (
     <Box flexDirection="column">
-      <SharedInputContext.Provider value={inner}>{content()}</SharedInputContext.Provider>
+      <SharedInputContext.Provider value={shared}>{content()}</SharedInputContext.Provider>
       {afterAsk.notice !== null && <Text color="yellow">{afterAsk.notice}</Text>}
       {connection !== 'connected' && <Text color="yellow">{DISCONNECTED_TEXT[connection]}</Text>}
       {error !== null && <Text color="red">{error}</Text>}

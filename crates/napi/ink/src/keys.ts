@@ -20,7 +20,7 @@ export interface Press {
 /** Any other input: a key with Alt, a mouse event or a report of the terminal. */
 export const UNKNOWN: Press = { name: 'unknown' }
 
-/** Handles a key. Returns whether the key had an effect, for the outer component. */
+/** Handles a key. For an ask, returns whether the key had an effect. */
 export type PressHandler = (press: Press) => boolean | void
 
 const KEY_NAMES: readonly (readonly [keyof Key, string])[] = [
@@ -87,7 +87,10 @@ const PASTE = { begin: '[200~', end: '[201~', on: '\u001b[?2004h', off: '\u001b[
  */
 const PASTE_GAP_MS = 5
 
-/** The state that `InputTransition`, which reads the terminal, shares with the component of the ask that it shows. */
+/**
+ * The state that `InputTransition`, which reads the terminal, shares with the component of the ask
+ * that it shows.
+ */
 export interface SharedInput {
   /** Takes the keys while an ask is shown. */
   press: PressHandler | null
@@ -99,12 +102,12 @@ export interface SharedInput {
   interrupted: number | null
 }
 
-/** Context that links an inner component with the outer one. */
+/** Context with the shared state of `InputTransition`; `null` outside of it. */
 export const SharedInputContext = createContext<RefObject<SharedInput> | null>(null)
 
-/** Takes keys while active: from the outer component if there is one, else from the terminal. */
+/** Takes keys while active: from `InputTransition` if inside it, else from the terminal. */
 export function useKeys(take: PressHandler, isActive = true): void {
-  const innerRef = useContext(SharedInputContext)
+  const sharedRef = useContext(SharedInputContext)
   const latest = useRef(take)
   const pasted = useRef<string | null>(null)
   /** Timer that runs from the end sequence of a paste until the paste is over. */
@@ -119,16 +122,16 @@ export function useKeys(take: PressHandler, isActive = true): void {
     latest.current = take
   })
   useLayoutEffect(() => {
-    if (!innerRef || !isActive) return
+    if (!sharedRef || !isActive) return
     const handler: PressHandler = (press) => latest.current(press)
-    const inner = innerRef.current
-    inner.press = handler
+    const shared = sharedRef.current
+    shared.press = handler
     return () => {
-      if (inner.press === handler) inner.press = null
+      if (shared.press === handler) shared.press = null
     }
-  }, [innerRef, isActive])
+  }, [sharedRef, isActive])
 
-  const readsTerminal = isActive && innerRef === null
+  const readsTerminal = isActive && sharedRef === null
   useEffect(() => {
     if (!readsTerminal) return
     stdout.write(PASTE.on)
@@ -157,6 +160,7 @@ export function useKeys(take: PressHandler, isActive = true): void {
       const isPasting = pasted.current !== null && !pasteTimer.current
       // The keys after a reply of the terminal; `null` if the input belongs to none.
       const afterReply = isPasting ? null : controlStrings.current.take(sequence.current, performance.now())
+      // Input this soon after the end of a paste still belongs to it.
       if (pasted.current !== null && pasteTimer.current) {
         if (afterReply !== null) pasted.current += afterReply
         else if (input !== PASTE.begin && input !== PASTE.end && !key.ctrl) pasted.current += input

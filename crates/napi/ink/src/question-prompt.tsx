@@ -60,6 +60,7 @@ function Questions({ sessionId, ask, questions, isActive }: QuestionsProps): Rea
           {label === reply?.answer && <Text color="green"> ✓</Text>}
         </Text>
       ))}
+      {/* The earlier reply in the user's own words, unless the draft shows it. */}
       {reply?.answer != null && !isOption && entry !== 'ownWords' && reply.answer !== text.trim() && (
         <Text color="green">{`✓ ${shownLine(reply.answer)}`}</Text>
       )}

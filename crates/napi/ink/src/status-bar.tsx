@@ -80,6 +80,8 @@ function labelOf({ hold, status, asks }: Snapshot, state: SessionState, now: num
   if (status === 'interrupted') return `${spinner} interrupting`
   const waiting = awaitedAnswer(asks[0])
   if (hold.state === 'requested') return `${spinner} PAUSING...${waiting && `, ${waiting}`}`
+  // The ask belongs to a restored turn, which continues to its boundary before the hold.
+  if (hold.state === 'standing' && hold.cause.type === 'restored' && waiting) return `⏸ ${waiting}, then PAUSED: restored`
   if (hold.state === 'standing') return hold.cause.type === 'user' ? '⏸ PAUSED' : `⏸ PAUSED: ${causeOf(hold.cause)}`
   if (waiting) return `⏸ ${waiting}`
   return status === 'running' ? spinner : ''
@@ -152,8 +154,8 @@ function shorten(text: string, room: number): string {
 }
 
 /**
- * Returns the current time, often enough for the spinner. It stops while the session does nothing
- * or the daemon is gone.
+ * Returns the current time, often enough for the spinner. The time stops while the session does
+ * nothing or the daemon is gone.
  */
 function useNow(snapshot: Snapshot | null, isConnected: boolean): number {
   const [, setTick] = useState(0)

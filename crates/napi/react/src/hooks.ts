@@ -12,11 +12,11 @@ import { storeOf, type SessionStore } from './store'
  * to date when a component begins to use it. All components that follow a session share one
  * attachment, which ends with the last of them.
  *
- * Until the session is known here, its status is `idle` and its `model` empty. While the session's
- * daemon is gone, `connection` says so; when the daemon is back, the hook continues after the last
- * event. A closed session has the status `closed` until it is opened again. If the session can't be
- * followed, the hook throws during rendering, for an error boundary; the error's `code` has the
- * reason.
+ * Until the session is known here, and after each mount by a name until the name is resolved, its
+ * status is `idle` and its `model` empty. While the session's daemon is gone, `connection` says so;
+ * when the daemon is back, the hook continues after the last event. A closed session has the status
+ * `closed` until it is opened again. If the session can't be followed, the hook throws during
+ * rendering, for an error boundary; the error's `code` has the reason.
  */
 export function useRustSessionState(sessionId: string): SessionState {
   const store = useStore(sessionId)
@@ -45,6 +45,7 @@ export function useSessionEvents(sessionId: string, take: (event: Event) => void
     latest.current = take
   })
   useEffect(() => {
+    // The empty listener keeps the store attached.
     const unsubscribes = [store.follow((event) => latest.current(event)), store.subscribe(() => {})]
     return () => unsubscribes.forEach((unsubscribe) => unsubscribe())
   }, [store])

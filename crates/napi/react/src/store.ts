@@ -19,8 +19,8 @@ const RECONNECTABLE = new Set(['unreachable', 'disconnected', 'stopped'])
 
 /** One attachment, from its start to its end. */
 interface Attachment {
-  /** Number of the attachment, once it is attached. */
-  number: Promise<number>
+  /** Id of the session and number of the attachment, once it is attached. */
+  attached: Promise<{ id: string; number: number }>
   /** Whether events arrive, so that the last snapshot is valid until an event changes it. */
   isReceiving: boolean
   /** Whether the last event that changed the state closed the session. */
@@ -32,6 +32,8 @@ interface Attachment {
 /** The state of a session, as this process knows it. */
 export class SessionStore {
   readonly #sessions: Sessions
+  /** The given id or name. */
+  readonly #given: string
   /** The given id or name, until the id is known. */
   #id: string
   readonly #listeners = new Set<() => void>()
@@ -52,6 +54,7 @@ export class SessionStore {
 
   constructor(sessions: Sessions, id: string) {
     this.#sessions = sessions
+    this.#given = id
     this.#id = id
   }
 
@@ -164,10 +167,11 @@ export class SessionStore {
       isReceiving: false,
       isSessionClosed: false,
       lastSeq: null,
-      number: this.#sessions.sessionAttach(this.#id, onEvent, { ...from, onEnd }).then(({ attachment: number, snapshot }) => {
+      attached: this.#sessions.sessionAttach(this.#id, onEvent, { ...from, onEnd }).then(({ attachment: number, snapshot }) => {
+        const { id } = snapshot.settings
         attachment.isReceiving = true
         ifCurrent(() => {
-          this.#id = snapshot.settings.id
+          this.#id = id
           this.#cursor ??= snapshot.seq
           if (this.#isClosed) {
             this.#isClosed = false
@@ -176,10 +180,10 @@ export class SessionStore {
           this.#setConnection('connected')
           this.#markStale()
         })
-        return number
+        return { id, number }
       }),
     }
-    attachment.number.catch((error: HoldpointError) =>
+    attachment.attached.catch((error: HoldpointError) =>
       ifCurrent(() => {
         if (RECONNECTABLE.has(error.code)) this.#handleDaemonLoss(error.code)
         else if (error.code === 'closed' && this.#cursor !== null) this.#handleClose(this.#cursor)
@@ -199,8 +203,13 @@ export class SessionStore {
     clearTimeout(this.#retryTimer)
     // The next listener tries again.
     this.#failure = null
+    if (this.#id !== this.#given) {
+      // The name may belong to another session when a component subscribes again.
+      this.#id = this.#given
+      this.#state = { ...UNKNOWN, connection: this.#connection, version: this.#state.version + 1 }
+    }
     // An attachment that failed or has ended needs no detach.
-    attachment?.number.then((number) => this.#sessions.sessionDetach(this.#id, number)).catch(() => {})
+    attachment?.attached.then(({ id, number }) => this.#sessions.sessionDetach(id, number)).catch(() => {})
   }
 
   #handleStreamEnd({ reason, after }: StreamEnd) {

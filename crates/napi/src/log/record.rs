@@ -1,4 +1,4 @@
-//! Log records: message, session and position in the turn.
+//! Log records as JSON text.
 
 use std::time::SystemTime;
 

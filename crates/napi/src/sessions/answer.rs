@@ -1,9 +1,10 @@
 //! Functions that answer asks.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use holdpoint_common::api::Answered;
-use holdpoint_common::{Answer, AnswerError, AskId, QuestionReply};
+use holdpoint_common::{Answer, AnswerError, AskId, QuestionReply, SessionId};
 use holdpoint_session::{SessionError, SessionHandle};
 use napi::Env;
 use napi::bindgen_prelude::{PromiseRaw, Unknown};
@@ -13,7 +14,7 @@ use serde::Deserialize;
 use super::environment::Environment;
 use super::turn::{InterruptOptions, Interrupted, interrupt};
 use super::{NodeClient, Sessions, refresh};
-use crate::convert::{promise, read_argument};
+use crate::convert::{argument, promise};
 use crate::failure::Failure;
 
 /// The options of an answer.
@@ -61,12 +62,8 @@ impl Sessions {
         id: String,
         options: Unknown<'_>,
     ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
-        let options = read_argument::<Option<AnswerOptions>>(env, "options", options);
-        self.answer(
-            env,
-            id,
-            options.map(|options| (options.unwrap_or_default().ask_id, Answer::Resume)),
-        )
+        let options = argument::<Option<AnswerOptions>>(env, "options", options)?;
+        self.answer(env, id, options.unwrap_or_default().ask_id, Answer::Resume)
     }
 
     /// Approves or denies a Confirm.
@@ -84,16 +81,13 @@ impl Sessions {
         approved: bool,
         options: Unknown<'_>,
     ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
-        let options = read_argument::<Option<ConfirmOptions>>(env, "options", options);
-        let answer = options.map(|options| {
-            let ConfirmOptions { ask_id, always, reason } = options.unwrap_or_default();
-            let answer = match approved {
-                true => Answer::Approve { always: always.unwrap_or(false) },
-                false => Answer::Deny { reason },
-            };
-            (ask_id, answer)
-        });
-        self.answer(env, id, answer)
+        let options = argument::<Option<ConfirmOptions>>(env, "options", options)?;
+        let ConfirmOptions { ask_id, always, reason } = options.unwrap_or_default();
+        let answer = match approved {
+            true => Answer::Approve { always: always.unwrap_or(false) },
+            false => Answer::Deny { reason },
+        };
+        self.answer(env, id, ask_id, answer)
     }
 
     /// Interrupts the turn of the ask that this program was shown last, as Esc does. Resolves to
@@ -105,17 +99,24 @@ impl Sessions {
         env: &'env Env,
         id: String,
     ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
-        let shown = self.client().known.shown();
-        let work = self.act(id, |session| async move {
+        let client = self.client();
+        let shown = client.known.shown();
+        let work = async move {
+            let id = client.id(&id).await?;
+            // Only a known session can have shown an ask.
+            let Ok(session) = client.known.get(id.as_str()) else {
+                return Ok(Interrupted::nothing());
+            };
             session.refresh().await?;
             let snapshot = session.snapshot();
-            match snapshot.asks.iter().any(|ask| shown.get(session.id()) == Some(&ask.id)) {
-                true => {
-                    interrupt(&session, InterruptOptions { turn: snapshot.turn, wait: None }).await
-                }
-                false => Ok(Interrupted::nothing()),
+            if !snapshot.asks.iter().any(|ask| shown.get(&id) == Some(&ask.id)) {
+                return Ok(Interrupted::nothing());
             }
-        });
+            let options = InterruptOptions { turn: snapshot.turn, wait: None };
+            let interrupted = interrupt(&session, options).await?;
+            refresh(&session).await;
+            Ok(interrupted)
+        };
         promise(env, work)
     }
 
@@ -136,57 +137,52 @@ impl Sessions {
         answers: Unknown<'_>,
         options: Unknown<'_>,
     ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
-        let answers = read_argument::<Option<Vec<QuestionReply>>>(env, "answers", answers);
-        let options = read_argument::<Option<AnswerOptions>>(env, "options", options);
-        let answer = answers.and_then(|answers| {
-            let answer = answers.map_or(Answer::Cancel, |answers| Answer::Reply { answers });
-            Ok((options?.unwrap_or_default().ask_id, answer))
-        });
-        self.answer(env, id, answer)
+        let answers = argument::<Option<Vec<QuestionReply>>>(env, "answers", answers)?;
+        let options = argument::<Option<AnswerOptions>>(env, "options", options)?;
+        let answer = answers.map_or(Answer::Cancel, |answers| Answer::Reply { answers });
+        self.answer(env, id, options.unwrap_or_default().ask_id, answer)
     }
 }
 
 impl Sessions {
-    /// Answers the given ask; without one, the ask of this session that this program was shown last.
-    /// Returns a promise of the result.
+    /// Answers the given ask; without one, the ask of this session that this program was shown
+    /// last. Returns a promise of the result.
     fn answer<'env>(
         &self,
         env: &'env Env,
         id: String,
-        request: Result<(Option<AskId>, Answer), Failure>,
+        ask: Option<AskId>,
+        answer: Answer,
     ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
         let client = self.client();
-        let request = match request {
-            Ok((Some(ask), answer)) if client.known.get(&id).is_err() => {
-                let environment = Environment::or_current(None);
-                let work = async move { client.answer_saved(&id, ask, answer, environment).await };
-                return self.client().promise_and_keep_alive(env, work);
-            }
-            request => request,
-        };
-        let mut shown = client.known.shown();
+        let shown = client.known.shown();
+        if client.known.get(&id).is_err() {
+            let environment = Environment::or_current(None);
+            let work = async move {
+                let id = client.id(&id).await?;
+                let ask = ask_or_shown(ask, shown, &id)?;
+                client.answer_by_ask(&id, ask, answer, environment).await
+            };
+            return self.client().promise_and_keep_alive(env, work);
+        }
         self.act_and_keep_alive(env, id, |session| async move {
-            let (ask, answer) = request?;
-            let ask = ask
-                .or_else(|| shown.remove(session.id()))
-                .ok_or(SessionError::from(AnswerError::NothingShown))?;
+            let ask = ask_or_shown(ask, shown, session.id())?;
             Ok::<Answered, Failure>(session.answer(&ask, answer).await?)
         })
     }
 }
 
 impl NodeClient {
-    /// Answers an ask of a session that was not used here yet. The session is opened only if it
-    /// accepts the answer.
-    async fn answer_saved(
+    /// Answers an ask of a session that was not given by the id of a known one. A saved session is
+    /// opened only if it accepts the answer.
+    async fn answer_by_ask(
         self: Arc<Self>,
-        given: &str,
+        id: &SessionId,
         ask: AskId,
         answer: Answer,
         environment: Environment,
     ) -> Result<(SessionHandle, Answered), Failure> {
-        let id = self.id(given).await?;
-        if ask.session != id {
+        if ask.session != *id {
             return Err(SessionError::from(AnswerError::Unknown { ask }).into());
         }
         let (sessions, _) = self.sessions_with(environment)?;
@@ -195,4 +191,15 @@ impl NodeClient {
         refresh(&session).await;
         Ok((session, answered))
     }
+}
+
+/// Returns the given ask; without one, the ask of this session that was shown last.
+fn ask_or_shown(
+    given: Option<AskId>,
+    mut shown: HashMap<SessionId, AskId>,
+    session: &SessionId,
+) -> Result<AskId, Failure> {
+    given
+        .or_else(|| shown.remove(session))
+        .ok_or_else(|| SessionError::from(AnswerError::NothingShown).into())
 }

@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 
 use super::{NodeClient, Sessions};
 use crate::batch::MAX_WAITING_BYTES;
-use crate::convert::{CatchDrop, catch_panic, promise_void, read_argument, run_sync, to_json};
+use crate::convert::{CatchDrop, argument, catch_panic, promise_void, read_argument, to_json};
 use crate::failure::Failure;
 use crate::stream::{Attached, Deliver, Delivery, DeliveryError, Stream};
 
@@ -83,9 +83,9 @@ impl Sessions {
         options: Unknown<'_>,
         is_loop: Option<bool>,
     ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
+        // `events.js` makes `deliver` from the callbacks, or from the loop over `sessionEvents`.
         let options =
-            run_sync(env, || read_argument::<Option<AttachOptions>>(env, "options", options))?
-                .unwrap_or_default();
+            argument::<Option<AttachOptions>>(env, "options", options)?.unwrap_or_default();
         let from =
             AttachFrom { limit: options.limit, ..AttachFrom::after(options.after.unwrap_or(0)) }
                 .with_room(MAX_WAITING_BYTES);

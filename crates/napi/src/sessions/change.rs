@@ -6,7 +6,7 @@ use napi::bindgen_prelude::{PromiseRaw, Unknown};
 use napi_derive::napi;
 
 use super::{Sessions, refresh};
-use crate::convert::{promise_void, read_argument};
+use crate::convert::{argument, promise_void};
 
 #[napi]
 impl Sessions {
@@ -74,10 +74,10 @@ impl Sessions {
         id: String,
         asks: Unknown<'_>,
     ) -> napi::Result<PromiseRaw<'env, ()>> {
-        let asks = read_argument::<AsksMode>(env, "asks", asks);
+        let asks = argument::<AsksMode>(env, "asks", asks)?;
         promise_void(
             env,
-            self.act(id, |session| async move { Ok(session.change_asks(asks?).await?) }),
+            self.act(id, move |session| async move { Ok(session.change_asks(asks).await?) }),
         )
     }
 }

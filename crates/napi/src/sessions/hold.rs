@@ -6,7 +6,7 @@ use napi::bindgen_prelude::{PromiseRaw, Unknown};
 use napi_derive::napi;
 
 use super::Sessions;
-use crate::convert::{promise, read_argument};
+use crate::convert::{argument, promise};
 
 #[napi]
 impl Sessions {
@@ -45,9 +45,9 @@ impl Sessions {
         id: String,
         shown: Unknown<'_>,
     ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
-        let shown = read_argument::<Option<HoldState>>(env, "shown", shown);
-        self.act_and_keep_alive(env, id, |session| async move {
-            let shown = shown?.unwrap_or_else(|| session.snapshot().hold.shown());
+        let shown = argument::<Option<HoldState>>(env, "shown", shown)?;
+        self.act_and_keep_alive(env, id, move |session| async move {
+            let shown = shown.unwrap_or_else(|| session.snapshot().hold.shown());
             Ok(session.toggle_hold(shown).await?)
         })
     }

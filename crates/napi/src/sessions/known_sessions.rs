@@ -103,7 +103,7 @@ impl KnownSessions {
         let mut state = self.lock();
         state.last_attachment += 1;
         let number = state.last_attachment;
-        // The session may have been closed just now.
+        // If the session was closed meanwhile, its new entry remains marked as closed.
         state.entry(session).attached.insert(number, attached(number));
         number
     }
@@ -166,7 +166,7 @@ impl KnownSessions {
 }
 
 impl KnownState {
-    /// Returns the entry of a session. A new entry is marked as closed.
+    /// Returns the entry of a session. A new entry is marked as closed, until `insert` opens it.
     fn entry(&mut self, handle: &SessionHandle) -> &mut KnownSession {
         let new_entry = || KnownSession {
             handle: handle.clone(),

@@ -114,7 +114,7 @@ impl Sessions {
         id: String,
     ) -> napi::Result<PromiseRaw<'env, ()>> {
         let client = self.client();
-        // Another client may have closed the session.
+        // A session that another client closed is still known here until it is deleted.
         let known = client.known.find(&id);
         promise_void(env, async move {
             client.sessions()?.0.delete(&id).await?;

@@ -1,15 +1,16 @@
 //! Functions that start, await and interrupt turns and runs.
 
+use holdpoint_common::api::RunRequest;
 use holdpoint_common::{Outcome, Receipt, TurnId};
 use holdpoint_session::{Interruption, SessionHandle};
 use napi::Env;
 use napi::bindgen_prelude::{PromiseRaw, Unknown};
 use napi_derive::napi;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::Sessions;
-use crate::convert::{promise, read_argument, read_value};
+use crate::convert::{argument, promise, read_argument, read_value, run_sync};
 use crate::failure::Failure;
 
 /// The options of `sessionInterrupt`.
@@ -88,13 +89,17 @@ impl Sessions {
         id: String,
         run: Unknown<'_>,
     ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
-        let run = read_argument::<Map<String, Value>>(env, "run", run);
+        let (mut run, has_hold_at) = run_sync(env, || {
+            let run = read_argument::<Map<String, Value>>(env, "run", run)?;
+            let has_hold_at = run.contains_key("holdAt");
+            Ok((read_value::<RunRequest>("run", Value::from(run))?, has_hold_at))
+        })?;
         let client = self.client();
-        self.act_and_keep_alive(env, id, |session| async move {
-            let mut run = run?;
-            let (_, config) = client.sessions()?;
-            run.entry("holdAt").or_insert_with(|| json!(config.hold_at));
-            Ok(session.start_run(read_value("run", Value::from(run))?).await?)
+        self.act_and_keep_alive(env, id, move |session| async move {
+            if !has_hold_at {
+                run.hold_at = client.sessions()?.1.hold_at;
+            }
+            Ok(session.start_run(run).await?)
         })
     }
 
@@ -129,11 +134,9 @@ impl Sessions {
         id: String,
         options: Unknown<'_>,
     ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
-        let options = read_argument::<Option<InterruptOptions>>(env, "options", options);
-        let work = self.act(id, |session| async move {
-            interrupt(&session, options?.unwrap_or_default()).await
-        });
-        promise(env, work)
+        let options =
+            argument::<Option<InterruptOptions>>(env, "options", options)?.unwrap_or_default();
+        promise(env, self.act(id, |session| async move { interrupt(&session, options).await }))
     }
 }
 
