@@ -177,7 +177,7 @@ impl AskSummary {
                 let message = lines(&pause.message).next().unwrap_or_default();
                 let detail = first_detail(pause);
                 let all = lines(&pause.message).count() + detail_lines(pause).count();
-                // The file of a diff stands for both lines of its header.
+                // The header of a diff has two lines, and its file shows both.
                 let is_shown = [!message.is_empty(), detail.is_some(), diff_file(pause).is_some()];
                 let shown = is_shown.into_iter().filter(|is_shown| *is_shown).count();
                 let line = format!("{message} {}", detail.unwrap_or_default());

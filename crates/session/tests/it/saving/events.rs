@@ -13,6 +13,14 @@ use serde_json::json;
 
 use super::gated_store::GatedStore;
 
+fn not_saved(event: &Event) -> Option<()> {
+    matches!(event.delta(), Some(Delta::NotSaved { .. })).then_some(())
+}
+
+fn saved_again(event: &Event) -> Option<()> {
+    matches!(event.delta(), Some(Delta::SavedAgain)).then_some(())
+}
+
 #[tokio::test]
 async fn no_event_reply_or_request_leaves_before_its_save() {
     let door = GatedStore::new();
@@ -170,8 +178,7 @@ async fn m_b8_a_failed_save_is_reported_and_the_session_continues() {
     assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
     assert!(!session.snapshot().saved);
     door.full.store(false, Ordering::SeqCst);
-    let again = |event: &Event| matches!(event.delta(), Some(Delta::SavedAgain)).then_some(());
-    events.until("saved again", again).await;
+    events.until("saved again", saved_again).await;
     assert!(session.snapshot().saved);
     // The facts kept meanwhile have been written, in order, once.
     let saved: Vec<_> = door.saved.lock().unwrap().iter().map(|event| event.seq).collect();
@@ -196,12 +203,10 @@ async fn a_late_save_is_reported_and_the_session_continues() {
     door.open.send_replace(false);
     let prompted = within_patience("the reply", session.prompt("go")).await.unwrap();
     assert!(!prompted.saved);
-    let late = |event: &Event| matches!(event.delta(), Some(Delta::NotSaved { .. })).then_some(());
-    events.until("not saved", late).await;
+    events.until("not saved", not_saved).await;
     assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
     door.open.send_replace(true);
-    let again = |event: &Event| matches!(event.delta(), Some(Delta::SavedAgain)).then_some(());
-    events.until("saved again", again).await;
+    events.until("saved again", saved_again).await;
     let finished = door
         .saved
         .lock()
@@ -309,12 +314,9 @@ async fn t_u6_a_disk_that_fills_during_an_answer_is_reported() {
     events.step_started().await;
     door.full.store(true, Ordering::SeqCst);
     answer.text("something");
-    let not_saved =
-        |event: &Event| matches!(event.delta(), Some(Delta::NotSaved { .. })).then_some(());
     events.until("not saved", not_saved).await;
     door.full.store(false, Ordering::SeqCst);
-    let again = |event: &Event| matches!(event.delta(), Some(Delta::SavedAgain)).then_some(());
-    events.until("saved again", again).await;
+    events.until("saved again", saved_again).await;
     assert_eq!(*door.drafted.borrow(), 1, "with all that was not");
     assert!(session.snapshot().saved);
 }
@@ -331,16 +333,13 @@ async fn a_session_is_saved_again_only_with_its_draft() {
     events.step_started().await;
     door.drafts_fail.store(true, Ordering::SeqCst);
     answer.text("something");
-    let not_saved =
-        |event: &Event| matches!(event.delta(), Some(Delta::NotSaved { .. })).then_some(());
     events.until("not saved", not_saved).await;
     for _ in 0..3 {
         session.prompt("later").await.unwrap();
     }
     assert!(!session.snapshot().saved);
     door.drafts_fail.store(false, Ordering::SeqCst);
-    let again = |event: &Event| matches!(event.delta(), Some(Delta::SavedAgain)).then_some(());
-    events.until("saved again", again).await;
+    events.until("saved again", saved_again).await;
     assert_eq!(*door.drafted.borrow(), 1);
     assert!(session.snapshot().saved);
 }
@@ -357,8 +356,6 @@ async fn replies_wait_for_their_facts_while_only_the_draft_can_not_be_saved() {
     events.step_started().await;
     door.drafts_fail.store(true, Ordering::SeqCst);
     answer.text("something");
-    let not_saved =
-        |event: &Event| matches!(event.delta(), Some(Delta::NotSaved { .. })).then_some(());
     events.until("not saved", not_saved).await;
     let tries = door.tries.load(Ordering::SeqCst);
     door.open.send_replace(false);
@@ -394,8 +391,7 @@ async fn no_part_of_a_draft_is_doubled_after_a_save_that_seemed_to_fail() {
     let arrived = |event: &Event| text_of(event)?.contains("an answer").then_some(());
     events.until("the text", arrived).await;
     door.drafts_seem_to_fail.store(false, Ordering::SeqCst);
-    let again = |event: &Event| matches!(event.delta(), Some(Delta::SavedAgain)).then_some(());
-    events.until("saved again", again).await;
+    events.until("saved again", saved_again).await;
     session.panic_now().await;
     let mut events = harness.watch(&session).await;
     events.turn_finished().await;
@@ -431,11 +427,7 @@ async fn t_u6_a_session_that_can_not_be_saved_is_not_closed_until_it_can() {
         "{refused}"
     );
     door.full.store(false, Ordering::SeqCst);
-    events
-        .until("saved again", |event| {
-            matches!(event.delta(), Some(Delta::SavedAgain)).then_some(())
-        })
-        .await;
+    events.until("saved again", saved_again).await;
     session.close().await.unwrap();
     let saved = door.saved.lock().unwrap().clone();
     assert!(
@@ -478,8 +470,7 @@ async fn t_u6_a_close_behind_a_late_save_is_saved() {
         let session = session.clone();
         async move { session.close().await }
     });
-    let late = |event: &Event| matches!(event.delta(), Some(Delta::NotSaved { .. })).then_some(());
-    events.until("not saved", late).await;
+    events.until("not saved", not_saved).await;
     door.open.send_replace(true);
     within_patience("the end", closing).await.unwrap().unwrap();
     renaming.await.unwrap().unwrap();
@@ -509,8 +500,7 @@ async fn m_b8_a_second_close_waits_for_the_last_save_of_the_first() {
         within_patience("the actor", session.attach(AttachFrom::now())).await.unwrap();
     }
     assert!(!first.is_finished() && !early.is_finished());
-    let late = |event: &Event| matches!(event.delta(), Some(Delta::NotSaved { .. })).then_some(());
-    events.until("not saved", late).await;
+    events.until("not saved", not_saved).await;
     let second = close();
     for _ in 0..2 {
         harness.sessions().list().await.unwrap();
