@@ -1,5 +1,6 @@
 //! Builtins of bash that evaluate their arguments.
 
+use super::shells::CHANGE_READING;
 use super::variables;
 use crate::script::Word;
 
@@ -41,7 +42,7 @@ pub(super) fn may_run(program: &str, words: &[Word]) -> bool {
                 || has_array()
                 || names_evaluated_variable()
         }
-        "set" | "shopt" => changes_reading(words),
+        "set" | "shopt" => changes_reading(program, words),
         "read" | "unset" => has_subscript() || names_evaluated_variable(),
         // If the variable is not an array yet, these read an unknown word as an array only with
         // `-a` or `-A`.
@@ -56,13 +57,18 @@ pub(super) fn may_run(program: &str, words: &[Word]) -> bool {
     }
 }
 
-/// Whether `set` or `shopt` may change how bash reads the rest of the script. With `-k`, words
-/// after a program set variables; with history expansion, a line is built from earlier lines.
-fn changes_reading(words: &[Word]) -> bool {
-    let mut options = words.iter().take_while(|word| !matches!(word.literal(), Some("--" | "-")));
+/// Whether `set` or `shopt` may change how bash reads the rest of the script. `-k` is
+/// `keyword`, and `-H` is `histexpand`. After `--` or `-`, `set` has no options, but `shopt` has the
+/// names of its options.
+fn changes_reading(program: &str, words: &[Word]) -> bool {
+    let ends_options = |word: &Word| matches!(word.literal(), Some("--" | "-"));
+    let mut options = words.iter().take_while(|word| program == "shopt" || !ends_options(word));
     options.any(|word| match word.literal() {
-        Some("keyword" | "history" | "histexpand") | None => true,
-        Some(word) => word.starts_with(['-', '+']) && word.contains(['k', 'H']),
+        Some(word) => {
+            CHANGE_READING.contains(&word)
+                || word.starts_with(['-', '+']) && word.contains(['k', 'H'])
+        }
+        None => true,
     })
 }
 

@@ -59,7 +59,7 @@ impl Policy {
         folder: WorkingFolder,
     ) -> Part {
         let evaluates = assignments.iter().any(variables::evaluates);
-        let restricts = |rule: &CompiledRule| {
+        let call_restricts = |rule: &CompiledRule| {
             let unknown = if evaluates { rule.restricts_unknown(tool) } else { Match::No };
             restricts(rule, tool, run).max(unknown)
         };
@@ -81,7 +81,7 @@ impl Policy {
                 policy.allow_reason(run, folder)
             }
         };
-        self.judge_act(PolicyClass::Run, restricts, allowed).into_part(text)
+        self.judge_act(PolicyClass::Run, call_restricts, allowed).into_part(text)
     }
 
     /// Judges a `cat` that only outputs the text of a here-document. It needs no allow rule, but a
@@ -222,6 +222,7 @@ impl Policy {
 fn restricts(rule: &CompiledRule, tool: &str, run: &Run) -> Match {
     let outer = rule.restricts_call(tool, &run.words);
     let unknown = if may_run_more(run) { rule.restricts_unknown(tool) } else { Match::No };
+    // Each of the last `possible_starts` words may begin the wrapped command.
     let possible_starts = run.wrapper.as_ref().map_or(0, |wrapper| wrapper.possible_starts);
     let possible_calls = (run.words.len() - possible_starts..run.words.len())
         .map(|at| rule.restricts_call(tool, &run.words[at..]));
@@ -234,10 +235,10 @@ fn may_run_more(run: &Run) -> bool {
     let runs_unknown = |wrapper: &Wrapper| {
         wrapper.unclear || wrapper.sets.iter().any(|(name, _)| variables::is_evaluated(name))
     };
-    let is_evaluated = |(program, words): (&Word, &[Word])| match program {
+    let builtin_may_run = |(program, words): (&Word, &[Word])| match program {
         Word::Literal(program) => run.called_by_bash && builtins::may_run(program, words),
         Word::Home(_) | Word::Dynamic => false,
     };
     run.wrapper.as_ref().is_some_and(runs_unknown)
-        || run.words.split_first().is_some_and(is_evaluated)
+        || run.words.split_first().is_some_and(builtin_may_run)
 }

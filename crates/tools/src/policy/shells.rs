@@ -21,6 +21,12 @@ const FLAGS: [&str; 11] = [
 /// Long options that take the next word as value.
 const VALUES: [&str; 2] = ["init-file", "rcfile"];
 
+/// Options of bash that change how it reads a script: whether a line is built from earlier lines,
+/// `#` begins a comment, and words after a program set variables. `set -o` and `shopt` spell one of
+/// them differently.
+pub(super) const CHANGE_READING: [&str; 5] =
+    ["histexpand", "history", "interactive-comments", "interactive_comments", "keyword"];
+
 /// The script among `words`, if every word before it is known.
 pub(super) fn script(words: &[Word]) -> Option<&str> {
     let mut has_script = false;
@@ -58,7 +64,7 @@ pub(super) fn script(words: &[Word]) -> Option<&str> {
         };
         for _ in 0..values {
             let value = words.next().filter(|value| **value != Word::Dynamic)?;
-            if matches!(value.literal(), Some("keyword" | "history" | "histexpand")) {
+            if value.literal().is_some_and(|value| CHANGE_READING.contains(&value)) {
                 return None;
             }
         }

@@ -130,6 +130,12 @@ impl Reader<'_> {
                 self.gap();
                 while self.redirection()? {
                     self.gap();
+                    // For example the `do` of `while (a) > f do`.
+                    if self.reserved().is_some() {
+                        return Err(Stop(
+                            "bash does not treat this as a reserved word after a redirection",
+                        ));
+                    }
                 }
                 Ok(())
             }

@@ -101,6 +101,24 @@ fn conditions_are_parsed_like_in_bash() {
 }
 
 #[test]
+fn after_a_redirection_no_word_is_reserved() {
+    let world = hostile::world(&["write(**)"]);
+    for command in [
+        "while (good) > f do break; done",
+        "while (good)<&- do break; done",
+        "if { good; } 2>&1 then good; fi",
+        "{ { good; } > f }",
+    ] {
+        assert_ne!(bash_says(command), "", "{command}");
+        assert_eq!(world.verdict(command), Verdict::Ask, "{command}");
+    }
+    for command in ["while (good) do break; done", "{ (good) }", "{ (good) > f; }"] {
+        assert_eq!(bash_says(command), "", "{command}");
+        assert_eq!(world.verdict(command), Verdict::Allow, "{command}");
+    }
+}
+
+#[test]
 fn every_allowed_command_is_valid_in_bash() {
     let world = hostile::world(&["write(**)"]);
     for script in WHOLE {

@@ -291,6 +291,15 @@ const MAY_BE_CURL: &[&str] = &[
     "env SHELLOPTS=keyword bash -c 'bash -c : BASH_ENV=/dev/stdin' <<< 'curl x'",
     "set -o history -H\necho wget x\n!echo:s/wget/curl/:s/echo//",
     "bash -H -o history -c 'echo wget x\n!echo:s/wget/curl/:s/echo//'",
+    // In an interactive shell without this option, `#` begins no comment.
+    "bash -i +O interactive_comments -c 'echo a # ; curl x'",
+    "bash -i -c 'shopt -u interactive_comments\necho a # ; curl x'",
+    "bash -i +o interactive-comments -c 'echo a # ; curl x'",
+    "bash -i -c 'set +o interactive-comments\necho a # ; curl x'",
+    "bash -i -c 'shopt -uo interactive-comments\necho a # ; curl x'",
+    "bash -i -c 'shopt -u -- interactive_comments\necho a # ; curl x'",
+    "shopt -so -- keyword; bash -c : BASH_ENV=/dev/stdin <<< 'curl x'",
+    "shopt -so - keyword; bash -c : BASH_ENV=/dev/stdin <<< 'curl x'",
     // Shells that read their standard input.
     "echo curl | fakeroot",
     "echo curl | chroot /",
