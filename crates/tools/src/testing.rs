@@ -325,7 +325,7 @@ impl Calling {
 
     #[expect(clippy::panic, reason = "tests report faults by panicking")]
     fn wait_within(self, patience: Duration) -> Called {
-        self.session.leave();
+        self.session.interrupt_unanswered();
         // A tool may work for longer, but an ask that is open now is never answered.
         if self.done.recv_timeout(patience) == Err(RecvTimeoutError::Timeout)
             && let Some(ask) = self.session.oldest_open()

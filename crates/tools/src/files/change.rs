@@ -143,7 +143,10 @@ impl Change {
             // The lines around a change are the same in both texts.
             let before =
                 part.old.start - start_of_lines_before(&self.old[..part.old.start], context);
-            let after = end_of_lines_after(&self.old[part.old.end..], context);
+            let ends_with_line = ends_with_line(&self.old[..part.old.end])
+                && ends_with_line(&self.after()[..part.new.end]);
+            let rest_of_line = usize::from(!ends_with_line);
+            let after = end_of_lines(&self.old[part.old.end..], rest_of_line + context);
             *part = Span {
                 old: part.old.start - before..part.old.end + after,
                 new: part.new.start - before..part.new.end + after,
@@ -174,10 +177,15 @@ fn start_of_lines_before(text: &str, count: usize) -> usize {
     start
 }
 
-/// The end of the line that is `count` lines after the first.
-fn end_of_lines_after(text: &str, count: usize) -> usize {
+/// Whether a new line begins after the text.
+fn ends_with_line(text: &str) -> bool {
+    text.is_empty() || text.ends_with('\n')
+}
+
+/// The end of the first `count` lines.
+fn end_of_lines(text: &str, count: usize) -> usize {
     let mut end = 0;
-    for _ in 0..=count {
+    for _ in 0..count {
         end = memchr(b'\n', &text.as_bytes()[end..]).map_or(text.len(), |at| end + at + 1);
     }
     end
@@ -187,8 +195,8 @@ fn end_of_lines_after(text: &str, count: usize) -> usize {
 fn compose(first: &[Span], second: &[Span]) -> Vec<Span> {
     let mut composed: Vec<Span> = Vec::with_capacity(first.len() + second.len());
     let (mut first, mut second) = (first.iter().peekable(), second.iter().peekable());
-    // The distance from a position in the middle text to the same position in the first and in the
-    // last.
+    // The distances from a position in the middle text to the same position in the old text and in
+    // the new text.
     let (mut to_old, mut to_new) = (0_isize, 0_isize);
     loop {
         // The next changed part of the middle text, and all spans of both changes that touch it.
@@ -318,5 +326,14 @@ mod tests {
             |old: &str, new: &str| Change::between(old.into(), new.into()).fingerprint();
         assert_eq!(fingerprint("a\nb\nc\n", "a\nB\nc\n"), fingerprint("x\ny\nb\n", "x\ny\nB\n"));
         assert_ne!(fingerprint("a b\n", "a B\n"), fingerprint("A b\n", "A B\n"));
+        // A part that ends with its line does not include the next line.
+        for (part, new) in [(2..4, "B\n"), (2..4, ""), (4..4, "B\n")] {
+            let edited = |text: &str| {
+                let mut change = Change::none(text.into());
+                change.replace(&[(part.clone(), new)]);
+                change.fingerprint()
+            };
+            assert_eq!(edited("a\nb\nc\n"), edited("a\nb\nC\n"), "{part:?} {new:?}");
+        }
     }
 }

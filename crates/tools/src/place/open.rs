@@ -26,6 +26,7 @@ pub(crate) struct OpenParent {
 /// Opens `path` relative to `folder`, or from the root if it is absolute. No part of it may be a
 /// link or `..`. Opening a pipe does not block.
 pub(crate) fn open(folder: impl AsFd, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
+    // openat2 refuses these flags together with PATH.
     let nonblocking =
         if flags == HOLD { OFlags::empty() } else { OFlags::NONBLOCK | OFlags::NOCTTY };
     let flags = flags | nonblocking | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -59,7 +60,7 @@ fn open_step_by_step(folder: impl AsFd, path: &Path, flags: OFlags) -> Result<Ow
         }
         let flags = if parts.peek().is_some() { hold } else { flags };
         held = match openat(&held, part.as_os_str(), flags, Mode::empty()) {
-            // Linux reports a link where a folder is expected in the same way as a file.
+            // Linux reports NOTDIR for a link as well as for a file when a folder is expected.
             Err(Errno::NOTDIR) if is_link(&held, part.as_os_str()) => return Err(Errno::LOOP),
             opened => opened?,
         };

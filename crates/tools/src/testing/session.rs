@@ -50,8 +50,8 @@ impl Session {
 
     /// From now on, answers asks without a scripted answer with *Interrupted*, except an open one
     /// that the test has seen.
-    pub(super) fn leave(&self) {
-        self.actor.do_send(Leave);
+    pub(super) fn interrupt_unanswered(&self) {
+        self.actor.do_send(InterruptUnanswered);
     }
 
     /// Waits for an ask without a scripted answer and returns it.
@@ -103,6 +103,7 @@ struct Answerer {
 
 struct OpenAsk {
     request: AskRequest,
+    /// Dropped without an answer, it answers [`AskReply::Interrupted`].
     answering: Answering,
     /// The test has seen the ask.
     shown: bool,
@@ -187,12 +188,12 @@ impl Handler<Answer> for Answerer {
 
 #[derive(Message)]
 #[rtype(result = "()")]
-struct Leave;
+struct InterruptUnanswered;
 
-impl Handler<Leave> for Answerer {
+impl Handler<InterruptUnanswered> for Answerer {
     type Result = ();
 
-    fn handle(&mut self, _: Leave, _: &mut Context<Self>) {
+    fn handle(&mut self, _: InterruptUnanswered, _: &mut Context<Self>) {
         self.attended = false;
         self.open.retain(|open| open.shown);
     }

@@ -39,8 +39,9 @@ pub(super) struct LaunchPlan {
     pub(super) idle: Duration,
     /// The browser's processes. Empty until it starts.
     pub(super) processes: Processes,
-    /// Kept until the browser's last process has ended.
-    pub(super) keep: BackgroundJobs,
+    /// Keeps the session from ending until the browser's last process has ended, as every clone of
+    /// the jobs does.
+    pub(super) session_guard: BackgroundJobs,
     /// The list that shows the browser while it runs.
     pub(super) lister: SessionLister,
 }
@@ -82,13 +83,13 @@ pub(super) struct BrowserConnection {
 pub(super) struct Lease(Arc<Browser>);
 
 impl Browser {
-    /// Starts a browser on a new thread and returns without waiting for it.
+    /// Starts a browser on a new thread, without waiting for it. Returns it with its first lease.
     ///
     /// # Errors
     /// The thread can't be spawned.
-    pub(super) fn start(plan: LaunchPlan) -> Result<Arc<Self>, WebError> {
+    pub(super) fn start(plan: LaunchPlan) -> Result<(Arc<Self>, Lease), WebError> {
         let (state_sender, state) = watch::channel(State::Starting);
-        let (lease_count, lease_count_receiver) = watch::channel(0);
+        let (lease_count, lease_count_receiver) = watch::channel(1);
         let ended = CancellationToken::new();
         let (subject_guard, subject) = Subject::new();
         let browser = Self {
@@ -111,19 +112,26 @@ impl Browser {
         thread.map_err(|error| {
             WebError::failed(format!("can't start a thread for the browser: {error}"))
         })?;
-        Ok(Arc::new(browser))
+        let browser = Arc::new(browser);
+        let lease = Lease(Arc::clone(&browser));
+        Ok((browser, lease))
     }
 
-    /// Whether the browser can still be used and, if `visible`, has a window.
-    pub(super) fn can_serve(&self, visible: bool) -> bool {
+    /// A lease, if the browser can still be used and, if `visible`, has a window.
+    pub(super) fn lease(self: &Arc<Self>, visible: bool) -> Option<Lease> {
         // A failed start sets `State::Failed` before it cancels `ended`.
         let failed = matches!(*self.state.borrow(), State::Failed(_));
-        !failed && !self.ended.is_cancelled() && (self.visible || !visible)
-    }
-
-    pub(super) fn lease(self: &Arc<Self>) -> Lease {
-        self.lease_count.send_modify(|leases| *leases += 1);
-        Lease(Arc::clone(self))
+        if failed || (visible && !self.visible) {
+            return None;
+        }
+        // An unused browser cancels `ended` under the lock of the count, so it can't end between
+        // this check and the new count.
+        let leased = self.lease_count.send_if_modified(|leases| {
+            let usable = !self.ended.is_cancelled();
+            *leases += usize::from(usable);
+            usable
+        });
+        leased.then(|| Lease(Arc::clone(self)))
     }
 
     /// Starts to end the browser and all its processes, without waiting for them.
@@ -164,13 +172,55 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        let mut is_last = false;
+        let mut ends = false;
         self.0.lease_count.send_modify(|leases| {
             *leases -= 1;
-            is_last = *leases == 0;
+            ends = *leases == 0 && matches!(*self.0.state.borrow(), State::Starting);
+            if ends {
+                self.0.ended.cancel();
+            }
         });
-        if is_last && matches!(*self.0.state.borrow(), State::Starting) {
+        if ends {
             self.0.end();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::Supervisor;
+
+    fn starting() -> (Arc<Browser>, Lease, watch::Sender<State>) {
+        let (state_sender, state) = watch::channel(State::Starting);
+        let browser = Arc::new(Browser {
+            visible: false,
+            processes: Processes::new(Supervisor::None, Duration::ZERO),
+            ended: CancellationToken::new(),
+            subject: Subject::new().1,
+            state,
+            lease_count: watch::channel(1).0,
+        });
+        let lease = Lease(Arc::clone(&browser));
+        (browser, lease, state_sender)
+    }
+
+    /// No call may lease a browser that will end for lack of leases.
+    #[test]
+    fn m_e7_web_a_starting_browser_ends_together_with_its_last_lease() {
+        for round in 0..1_000 {
+            let (browser, lease, _state) = starting();
+            let count = browser.lease_count.subscribe();
+            let ended = browser.ended.clone();
+            let watching = thread::spawn(move || {
+                while *count.borrow() > 0 {
+                    std::hint::spin_loop();
+                }
+                ended.is_cancelled()
+            });
+            drop(lease);
+            assert!(watching.join().unwrap(), "round {round}");
+            assert!(browser.lease(false).is_none());
         }
     }
 }

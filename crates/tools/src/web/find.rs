@@ -15,13 +15,14 @@ const MAX_MATCHES: usize = 20;
 /// How many characters are shown on each side of a match.
 const CONTEXT_CHARS: usize = 160;
 
-/// How many characters of a page are searched.
-const MAX_SEARCHED_CHARS: usize = 8 * 1024 * 1024;
+/// How many UTF-16 code units of a page are searched. One more is read, which shows whether the page
+/// is longer.
+pub(super) const MAX_SEARCHED_UNITS: usize = 8 * 1024 * 1024;
 
 /// Searches the page's current text and describes the matches. The search runs on its own thread
 /// and stops when the call ends.
 pub(super) async fn find(tab: &Tab, text: &str) -> Result<String, WebError> {
-    let page: String = evaluate(tab, shown_text(MAX_SEARCHED_CHARS)).await?;
+    let page: String = evaluate(tab, shown_text(MAX_SEARCHED_UNITS + 1)).await?;
     let text = text.to_owned();
     let (sender, receiver) = oneshot::channel();
     let search = move || {
@@ -41,13 +42,18 @@ fn report(page: &str, text: &str, is_needed: impl Fn() -> bool) -> String {
     let mut matches = matches(page, text, is_needed);
     let shown: Vec<_> = matches.by_ref().take(MAX_MATCHES).collect();
     let total = shown.len() + matches.count();
+    let chars = page.chars().count();
+    let is_cut = page.encode_utf16().count() > MAX_SEARCHED_UNITS;
+    let part = if is_cut {
+        format!(" in the first {chars} characters of the page")
+    } else {
+        String::new()
+    };
     let mut output = match total {
-        0 => format!(
-            "{text:?} was not found on the page, which has {} characters",
-            page.chars().count()
-        ),
-        1 => format!("{text:?} was found once:"),
-        many => format!("{text:?} was found {many} times:"),
+        0 if is_cut => format!("{text:?} was not found{part}"),
+        0 => format!("{text:?} was not found on the page, which has {chars} characters"),
+        1 => format!("{text:?} was found once{part}:"),
+        many => format!("{text:?} was found {many} times{part}:"),
     };
     for (number, &(start, end)) in shown.iter().enumerate() {
         let before = page[..start]
@@ -85,6 +91,7 @@ fn matches<'a>(
         from = end;
         Some((start, end))
     })
+    .fuse()
 }
 
 /// The length in bytes of `text` at the start of `page`, ignoring case, or `None` if it is not
@@ -132,6 +139,29 @@ mod tests {
         assert!(report(page, "wolken").contains("was found 2 times"));
         assert!(report(page, "x").contains("was not found on the page"));
         assert!(report(&"é ".repeat(1_000), "é").contains("was found 1000 times"));
+    }
+
+    #[test]
+    fn only_the_beginning_of_a_huge_page_is_said_to_be_searched() {
+        let mut page = format!("b{}", "a".repeat(MAX_SEARCHED_UNITS - 1));
+        assert!(report(&page, "c", || false).contains("was not found on the page, which has"));
+        page.push('a');
+        let part = format!("in the first {} characters of the page", MAX_SEARCHED_UNITS + 1);
+        assert_eq!(report(&page, "c", || false), format!("\"c\" was not found {part}"));
+        let looked_at = std::cell::Cell::new(0);
+        let is_needed = || looked_at.replace(looked_at.get() + 1) < 10;
+        assert!(report(&page, "b", is_needed).contains(&format!("was found once {part}:")));
+    }
+
+    #[test]
+    fn each_place_is_compared_once() {
+        let looked_at = std::cell::Cell::new(0);
+        let is_needed = || {
+            looked_at.set(looked_at.get() + 1);
+            true
+        };
+        assert!(report(&"a".repeat(1_000), "b", is_needed).contains("was not found on the page"));
+        assert_eq!(looked_at.get(), 1_000);
     }
 
     #[test]

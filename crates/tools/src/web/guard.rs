@@ -1,7 +1,7 @@
 //! The guard of a browser: a proxy on 127.0.0.1 that judges every connection before it dials.
 //!
 //! Public addresses need no approval. Loopback and private networks need the user's approval, once
-//! for a host and a session; they are not simply refused, because users debug their own servers
+//! per host and session; they are not simply refused, because users debug their own servers
 //! there. Link-local addresses, where clouds keep the keys of their machines, and addresses that
 //! belong to no host are never dialled.
 //!
@@ -200,8 +200,9 @@ impl Guard {
     }
 }
 
-/// Judges a page without looking its name up at a remote resolver, which would disclose the name.
-/// Returns `None` if that lookup is necessary. May block for up to 5 s.
+/// Judges a page without looking its name up at a remote resolver, which would disclose the name. A
+/// name that is resolved nearby, such as `printer.local`, is still looked up, which may block for
+/// up to 5 s. Returns `None` if only a remote lookup can tell, or if the nearby one fails.
 pub(super) fn judge_locally(
     rules: &Rules,
     resolver: Arc<dyn Resolve>,

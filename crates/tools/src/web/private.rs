@@ -1,4 +1,4 @@
-//! The Confirm before a browser reaches a private host, once for a host and a session.
+//! The Confirm before a browser reaches a private host, once per host and session.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -32,8 +32,9 @@ pub(super) fn question(ask: &Ask) -> String {
     format!("Let the browser reach {}?", shown::line(&ask.host))
 }
 
-/// The consequence of an approval. The text has two lines, so that an address or other input, which
-/// is shown on one line, can't imitate it.
+/// The consequence of an approval, by which [`is_approved`](crate::ToolContext::is_approved)
+/// recognizes it. The text has two lines, and input such as a URL is shown on one line, so no input
+/// can imitate it.
 pub(super) fn consequence(ask: &Ask) -> String {
     let addresses: Vec<_> = ask.addresses.iter().map(ToString::to_string).collect();
     format!(

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use tokio::sync::oneshot;
 
 use super::error::WebError;
+use super::find::MAX_SEARCHED_UNITS;
 use super::location;
 use super::page::evaluate;
 use super::tab::Tab;
@@ -41,7 +42,7 @@ pub(super) struct PageContent {
     pub(super) title: String,
     /// The HTTP status, or 0 if unknown.
     pub(super) status: u16,
-    /// The HTML of the beginning, without elements that hold no text.
+    /// The HTML of the beginning, without navigation, footers and elements that hold no text.
     html: String,
     /// The text as shown, for documents that are not HTML.
     text: Option<String>,
@@ -72,7 +73,12 @@ impl PageContent {
             Some(text) => text,
             None => match markdown(std::mem::take(&mut self.html), self.url.clone()).await {
                 Some(text) => text,
-                None => evaluate(tab, shown_text(4 * max_bytes)).await?,
+                None => {
+                    // One character more than fits shows whether the page has more.
+                    let text: String = evaluate(tab, shown_text(max_bytes + 1)).await?;
+                    self.cut = text.encode_utf16().count() > max_bytes;
+                    text
+                }
             },
         };
         let text = text.trim();
@@ -85,7 +91,8 @@ impl PageContent {
             // Writing to a string does not fail.
             let _ = write!(
                 output,
-                "\n\n[cut: these are the first {end} bytes of {whole}; find_in_page searches all of it]"
+                "\n\n[cut: these are the first {end} bytes of {whole}; find_in_page searches up to \
+                 {MAX_SEARCHED_UNITS} characters]"
             );
         }
         if !self.links.is_empty() {
@@ -101,7 +108,7 @@ impl PageContent {
     }
 }
 
-/// The expression for the text that a page shows, up to `max_chars` characters.
+/// The expression for the text that a page shows, up to `max_chars` UTF-16 code units.
 pub(super) fn shown_text(max_chars: usize) -> String {
     format!(
         "((document.body || document.documentElement || {{}}).innerText || '').slice(0, {max_chars})"
@@ -163,8 +170,9 @@ fn levels_written(html: &str) -> usize {
         match rest.as_bytes().first() {
             Some(b'/') => level = level.saturating_sub(1),
             Some(first) if first.is_ascii_alphabetic() => {
-                let name =
-                    rest.find(|letter: char| !letter.is_ascii_alphanumeric()).unwrap_or(rest.len());
+                let ends_name =
+                    |letter: char| letter.is_ascii_whitespace() || matches!(letter, '/' | '>');
+                let name = rest.find(ends_name).unwrap_or(rest.len());
                 if !VOID_ELEMENTS.contains(&&rest[..name]) {
                     level += 1;
                     deepest = deepest.max(level);
@@ -219,6 +227,10 @@ mod tests {
             (700, IMPLIED_LEVELS + 700)
         );
         assert_eq!(levels_written(&"<b>".repeat(100_000)), 100_000);
+        for name in ["input-group", "br.x", "img\"x"] {
+            let page = format!("<{name}>").repeat(3) + &format!("</{name}>").repeat(3);
+            assert_eq!(both(&page), (3, IMPLIED_LEVELS + 3), "{name}");
+        }
     }
 
     /// HTML with end tags hidden in attributes or raw text, as a script can produce it.

@@ -25,7 +25,7 @@ pub(super) struct Picture {
     pub(super) path: PathBuf,
     pub(super) width: u32,
     pub(super) height: u32,
-    /// Whether the page is larger than the picture.
+    /// Whether a picture of the full page lacks a part of it, because of [`MAX_SIDE_PIXELS`].
     pub(super) cut: bool,
 }
 
@@ -61,6 +61,15 @@ fn save_png(folder: &Path, png: &[u8]) -> io::Result<PathBuf> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let mut saved: Vec<_> = fs::read_dir(folder)?.flatten().map(|entry| entry.path()).collect();
     saved.retain(|path| path.extension().is_some_and(|kind| kind == "png"));
+    let taken = Timestamp::from(SystemTime::now());
+    let mut file = tempfile::Builder::new()
+        .prefix(&format!("{}-", taken.0))
+        .suffix(".png")
+        .make_in(folder, |path| {
+            OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+        })?;
+    // If this fails, dropping the file removes it.
+    file.write_all(png)?;
     // File names begin with a timestamp.
     saved.sort();
     for path in saved.iter().take(saved.len().saturating_sub(MAX_SCREENSHOTS - 1)) {
@@ -70,21 +79,37 @@ fn save_png(folder: &Path, png: &[u8]) -> io::Result<PathBuf> {
             removed => removed?,
         }
     }
-    let taken = Timestamp::from(SystemTime::now());
-    let name = tempfile::Builder::new()
-        .prefix(&format!("{}-", taken.0))
-        .suffix(".png")
-        .make_in(folder, |path| {
-            OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
-        })?;
-    let (mut file, path) = name.keep().map_err(|error| error.error)?;
-    file.write_all(png)?;
+    let (_, path) = file.keep().map_err(|error| error.error)?;
     Ok(path)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
+
     use super::*;
+    use crate::testing::in_own_process;
+
+    #[test]
+    fn a_screenshot_that_cannot_be_written_replaces_none() {
+        if !in_own_process() {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        for n in 0..MAX_SCREENSHOTS {
+            fs::write(folder.path().join(format!("0-{n:03}.png")), "").unwrap();
+        }
+        // As on a full disk, files can be made but not written.
+        signal_hook::flag::register(Signal::XFSZ.as_raw(), Arc::default()).unwrap();
+        let limit = getrlimit(Resource::Fsize);
+        setrlimit(Resource::Fsize, Rlimit { current: Some(0), ..limit }).unwrap();
+        save_png(folder.path(), b"png").unwrap_err();
+        setrlimit(Resource::Fsize, limit).unwrap();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), MAX_SCREENSHOTS);
+        assert!(folder.path().join("0-000.png").exists());
+    }
 
     #[test]
     fn m_e7_web_concurrent_sessions_remove_old_screenshots() {

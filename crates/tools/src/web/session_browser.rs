@@ -69,11 +69,10 @@ impl SessionBrowser {
     /// calls use the new one, so a login by the user in it applies to them.
     pub(super) fn lease(&self, visible: bool, context: &ToolContext) -> Result<Lease, WebError> {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(browser) = current.as_ref().filter(|browser| browser.can_serve(visible)) {
-            return Ok(browser.lease());
+        if let Some(lease) = current.as_ref().and_then(|browser| browser.lease(visible)) {
+            return Ok(lease);
         }
-        let browser = Browser::start(self.launch_plan(visible, context)?)?;
-        let lease = browser.lease();
+        let (browser, lease) = Browser::start(self.launch_plan(visible, context)?)?;
         *current = Some(browser);
         Ok(lease)
     }
@@ -113,7 +112,7 @@ impl SessionBrowser {
             folder: folder.clone(),
             idle: Duration::from_secs(u64::from(settings.idle_minutes) * 60),
             processes: context.processes().with_same_settings(),
-            keep: context.background().clone(),
+            session_guard: context.background().clone(),
             lister: running.for_session(self.session.clone()),
         })
     }

@@ -40,7 +40,7 @@ impl Ending {
         Self { grace, stage: Stage::NotStarted, sent_term: HashSet::new(), killed: HashSet::new() }
     }
 
-    /// Sends TERM to all, once.
+    /// Starts the ending, if it has not started: sends TERM to every process below the supervisor.
     pub(super) fn begin(&mut self) {
         if self.stage != Stage::NotStarted {
             return;
@@ -55,16 +55,17 @@ impl Ending {
         }
     }
 
-    /// Takes the next step if it is due. Returns the counts to report if a process can't be ended.
+    /// Does the work of the current stage. May be called at any time, and must be called when
+    /// `next_due` is reached. Returns the counts to report if a process can't be ended.
     pub(super) fn step(&mut self, now: Instant) -> Option<EndedProcesses> {
         match self.stage {
             Stage::NotStarted => None,
             Stage::Terminating { until } if now < until => {
                 // An orphan may have been started after TERM was sent. A child with a living parent
-                // is left to it, because the child may be part of how the parent ends.
-                let orphans =
-                    tree::children(getpid()).unwrap_or_else(|| tree::descendants(getpid()));
-                self.send_term(orphans.into_iter().filter(|pid| tree::is_alive(*pid)).collect());
+                // is left to it, because the child may be part of how the parent ends. On a kernel
+                // that does not list children, all descendants get TERM.
+                let found = tree::children(getpid()).unwrap_or_else(|| tree::descendants(getpid()));
+                self.send_term(found.into_iter().filter(|pid| tree::is_alive(*pid)).collect());
                 None
             }
             Stage::Terminating { .. } => {

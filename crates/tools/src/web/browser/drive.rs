@@ -57,7 +57,7 @@ impl Drive {
                     guard,
                     port,
                 })));
-                wait_until_idle(lease_count, idle).await;
+                end_when_idle(lease_count, idle, &ended).await;
                 tracing::info!("closing the idle browser");
             };
             tokio::select! {
@@ -81,15 +81,24 @@ async fn set_up(chrome: &Client) -> Result<(), CdpError> {
     Ok(())
 }
 
-/// Waits until the browser has had no lease for `idle`.
-async fn wait_until_idle(mut lease_count: watch::Receiver<usize>, idle: Duration) {
+/// Waits until the browser has had no lease for `idle`, and cancels `ended`.
+async fn end_when_idle(
+    mut lease_count: watch::Receiver<usize>,
+    idle: Duration,
+    ended: &CancellationToken,
+) {
     loop {
         if lease_count.wait_for(|leases| *leases == 0).await.is_err() {
             return;
         }
-        let again = tokio::time::timeout(idle, lease_count.wait_for(|leases| *leases > 0)).await;
-        if !matches!(again, Ok(Ok(_))) {
-            return;
+        // A lease may have begun and ended again before the count is read.
+        if tokio::time::timeout(idle, lease_count.changed()).await.is_ok_and(|new| new.is_ok()) {
+            continue;
+        }
+        // The count is locked meanwhile, so that no lease begins.
+        let leases = lease_count.borrow();
+        if *leases == 0 {
+            return ended.cancel();
         }
     }
 }
@@ -107,10 +116,12 @@ mod tests {
     #[tokio::test]
     async fn m_e7_web_only_an_unused_browser_ends_after_the_idle_time() {
         let soon = Duration::from_millis(1);
+        let ended = CancellationToken::new();
         let (leases, lease_count) = watch::channel(1);
-        let mut ending = std::pin::pin!(wait_until_idle(lease_count, soon));
+        let mut ending = std::pin::pin!(end_when_idle(lease_count, soon, &ended));
         assert!(tokio::time::timeout(50 * soon, &mut ending).await.is_err(), "it is in use");
         leases.send_replace(0);
         ending.await;
+        assert!(ended.is_cancelled());
     }
 }

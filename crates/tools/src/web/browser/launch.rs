@@ -73,7 +73,7 @@ impl BrowserThread {
             folder,
             idle,
             processes,
-            keep,
+            session_guard,
             lister,
         } = plan;
         // Callers that wait are released in every case, even on a panic.
@@ -134,7 +134,7 @@ impl BrowserThread {
         let ended_processes = processes.finish();
         tracing::info!(ended = ended_processes.total(), "browser ended");
         drop(profile);
-        drop(keep);
+        drop(session_guard);
     }
 }
 

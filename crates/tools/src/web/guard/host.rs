@@ -1,4 +1,5 @@
-//! Host names and addresses, normalized as browsers normalize them.
+//! Host names and addresses, parsed as browsers parse them and normalized, so that each host has
+//! one form.
 
 use std::fmt;
 use std::net::IpAddr;

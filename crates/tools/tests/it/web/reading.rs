@@ -171,6 +171,10 @@ fn m_e7_web_cut_text_is_marked() {
             "<p id=p>top</p><script>let e = document.body; for (let n = 0; n < 1500; n++) { const d = \
                          document.createElement('div'); e.append(d); e = d; } e.append('bottom')</script>",
         ),
+        "/deep-and-long" => html(
+            "<p>top</p><script>let e = document.body; for (let n = 0; n < 1500; n++) { const d = \
+                         document.createElement('div'); e.append(d); e = d; } e.append('word '.repeat(2000))</script>",
+        ),
         "/hidden" => html(
             "<p>top</p><script>let e = document.body; for (let n = 0; n < 1500; n++) { const d = \
                          document.createElement('div'); const x = document.createElement('xmp'); x.append('</a>'); \
@@ -194,6 +198,8 @@ fn m_e7_web_cut_text_is_marked() {
     );
     let text = session.open(&server.url("/deep"));
     assert!(text.contains("top") && text.contains("bottom"), "deeper than the limit: {text}");
+    let text = session.open(&server.url("/deep-and-long"));
+    assert!(text.contains("[cut: these are the first 2000 bytes of a longer page;"), "{text}");
     let text = session.open(&server.url("/hidden"));
     assert!(text.contains("top") && text.contains("</a>"), "deeper than the tags show: {text}");
     session.close();

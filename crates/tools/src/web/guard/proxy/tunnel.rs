@@ -15,6 +15,7 @@ use super::dial::dial;
 use crate::web::guard::verdict::RefusalReason;
 
 /// Connects to the host, answers the request, and copies bytes until both sides have closed.
+/// Holds `permit`, which limits the number of connections, until then.
 pub(super) async fn open(
     request: Request<Incoming>,
     addresses: &[SocketAddr],
