@@ -284,6 +284,12 @@ impl ModelServer {
         self.shared.lock().violations.clone()
     }
 
+    /// Like [`violations`](Self::violations), and forgets them.
+    #[must_use]
+    pub fn take_violations(&self) -> Vec<String> {
+        std::mem::take(&mut self.shared.lock().violations)
+    }
+
     /// Fails the test if a request has broken a rule of a strict provider.
     pub fn assert_no_violations(&self) {
         let violations = self.violations();

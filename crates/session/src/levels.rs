@@ -32,7 +32,7 @@ impl Levels {
 
     /// Wraps a layer, which then gets the lines that these levels select, all lines up to debug
     /// level from debugged sessions (`SessionHandle::change_debug`), and all of our spans:
-    /// `session` with its `id`, `turn`, `step` and `call`.
+    /// `session`, with the field `id`, and `turn`, `step` and `call`.
     pub fn around<S, L>(self, layer: L) -> impl Layer<S>
     where
         S: Subscriber + for<'span> LookupSpan<'span>,

@@ -159,7 +159,7 @@ impl Sessions {
     }
 
     /// The open asks of all sessions, live and saved, oldest first. For a session that is too
-    /// damaged to be read, only its first ask is included, if the list has it.
+    /// damaged to be read, only its first ask is included, if its summary has one.
     ///
     /// # Errors
     /// The errors of [`list`](Self::list).
@@ -244,8 +244,8 @@ impl Sessions {
         self.act(id, CloseRequest { unused_since: None }).await
     }
 
-    /// Closes the session with this id if it is not in use, as [`SessionHandle::close_unused`]
-    /// does.
+    /// Closes the session with this id, as [`SessionHandle::close_unused`] does, if it has not been
+    /// used since the event with the number `since`.
     ///
     /// # Errors
     /// The errors of [`SessionHandle::close_unused`].

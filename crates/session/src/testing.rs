@@ -3,7 +3,6 @@
 //! [`patience`].
 //!
 //! ```
-//! use holdpoint_session::OpenSession;
 //! use holdpoint_session::testing::{Harness, reply};
 //!
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {

@@ -34,7 +34,7 @@ struct Header {
 
 /// The maximum length of the last line in bytes.
 #[cfg(feature = "remote")]
-pub(crate) const LAST_LINE: usize = 256;
+pub(crate) const MAX_LAST_LINE_BYTES: usize = 256;
 
 /// Whether a text that ends with these bytes has its last line.
 #[cfg(feature = "remote")]

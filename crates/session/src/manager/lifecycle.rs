@@ -292,7 +292,7 @@ impl<H: Host> Lifecycle<H> {
         let Some(session) = self.sessions.get_mut(id) else { return };
         match session.phase {
             Phase::Owned => self.places.cancel(id),
-            Phase::Starting { rebuilding } => self.places.free(rebuilding),
+            Phase::Starting { rebuilding } => self.places.start_failed(rebuilding),
             Phase::Saved | Phase::Live | Phase::Ending => return,
         }
         self.names.release(id);

@@ -10,13 +10,15 @@ use super::registry::Registry;
 use crate::saved::mend;
 use crate::store::SavedSession;
 
-/// How many sessions are mended at once. They are read in parallel and written together.
+/// How many sessions are mended at once. Their logs are read in parallel, and the store commits
+/// their new facts together.
 const MAX_PARALLEL: usize = 16;
 
-/// Lets actors start and shows saved sessions when it is dropped, even if mending panics.
-struct Mended(Rc<Registry>);
+/// Ends mending when it is dropped, even after a panic: actors may start, and saved sessions are
+/// shown.
+struct MendingGuard(Rc<Registry>);
 
-impl Drop for Mended {
+impl Drop for MendingGuard {
     fn drop(&mut self) {
         self.0.input(Input::Ready);
         self.0.set_mended();
@@ -27,24 +29,27 @@ impl Registry {
     /// Mends every session that was not at rest when the program ended. No actor starts until these
     /// sessions are known, so that a session that is opened later is not among them.
     pub(super) async fn mend_all(self: &Rc<Self>) {
-        let _mended = Mended(Rc::clone(self));
+        let _guard = MendingGuard(Rc::clone(self));
         let engine = &self.engine;
         let saved = engine.store.list().await.unwrap_or_else(|error| {
             tracing::error!(%error, "saved sessions can't be read");
             Vec::new()
         });
+        // The guard repeats this, for a panic above.
         self.input(Input::Ready);
+        // A hold without waiting work ends with the restart.
         let needs_mending = |saved: &SavedSession| {
             saved.summary.status != SessionStatus::Idle || saved.summary.hold != Hold::Off
         };
-        let cut = stream::iter(saved.into_iter().filter(needs_mending));
-        cut.for_each_concurrent(MAX_PARALLEL, |SavedSession { summary, .. }| async move {
+        let unfinished = saved.into_iter().filter(needs_mending);
+        let mend_one = |SavedSession { summary, .. }| async move {
             let id = summary.id;
             match mend(engine, &id).await {
-                Ok(facts) => tracing::info!(session = %id, facts, "session mended after a crash"),
+                Ok(0) => {}
+                Ok(facts) => tracing::info!(session = %id, facts, "session mended after a restart"),
                 Err(error) => tracing::error!(session = %id, %error, "session can't be mended"),
             }
-        })
-        .await;
+        };
+        stream::iter(unfinished).for_each_concurrent(MAX_PARALLEL, mend_one).await;
     }
 }

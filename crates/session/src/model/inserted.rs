@@ -1,4 +1,4 @@
-//! Texts that this program inserts into a conversation, in the place of the user's words.
+//! Texts that this program inserts into a conversation, as user messages or inside them.
 
 /// The text for the model after an answer that broke off, so that it continues.
 pub const CONTINUE: &str =

@@ -15,7 +15,7 @@ use super::connection::{Connection, escape_segment, http_error, read_reply};
 use super::http::Method;
 use super::{RemoteSession, RemoteWatch};
 use crate::backend::{Backend, SessionVerb, WhenUnloaded};
-use crate::transfer::{self, ExportError, ImportError, LAST_LINE};
+use crate::transfer::{self, ExportError, ImportError, MAX_LAST_LINE_BYTES};
 
 /// All sessions of a daemon, for one client.
 #[derive(Clone)]
@@ -116,8 +116,8 @@ impl Backend for RemoteSessions {
         let mut tail = Vec::new();
         while let Some(chunk) = text.chunk().await.map_err(http_error)? {
             out.write_all(&chunk)?;
-            tail.extend_from_slice(&chunk[chunk.len().saturating_sub(LAST_LINE)..]);
-            tail.drain(..tail.len().saturating_sub(LAST_LINE));
+            tail.extend_from_slice(&chunk[chunk.len().saturating_sub(MAX_LAST_LINE_BYTES)..]);
+            tail.drain(..tail.len().saturating_sub(MAX_LAST_LINE_BYTES));
         }
         out.flush()?;
         if transfer::has_footer(&tail) { Ok(()) } else { Err(ExportError::Truncated) }

@@ -4,14 +4,32 @@ use std::io::Write;
 use std::sync::{Arc, Mutex};
 
 use holdpoint_common::{Answer, PauseKind, PolicyMode};
+use holdpoint_session::store::Sqlite;
 use holdpoint_session::testing::{Harness, reply};
 use holdpoint_tools::ToolOutcome;
 use holdpoint_tools::testing::in_own_process;
 use serde_json::json;
+use tempfile::TempDir;
 
 /// Collects the lines as they are written.
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl Lines {
+    /// Collects all lines of this process.
+    fn collect() -> Self {
+        let lines = Self::default();
+        let writer = lines.clone();
+        let subscriber =
+            tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+        tracing::subscriber::set_global_default(subscriber).unwrap();
+        lines
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
 
 impl Write for Lines {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
@@ -29,12 +47,7 @@ async fn user_actions_and_turn_events_are_logged_in_their_session() {
     if !in_own_process() {
         return;
     }
-    let lines = Lines::default();
-    let writer = lines.clone();
-    let subscriber =
-        tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
-    tracing::subscriber::set_global_default(subscriber).unwrap();
-
+    let lines = Lines::collect();
     let harness = Harness::start();
     harness.probe.does(|_, context| {
         tracing::info!("the tool is at work");
@@ -59,7 +72,7 @@ async fn user_actions_and_turn_events_are_logged_in_their_session() {
     drop(events);
     session.close().await.unwrap();
 
-    let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+    let text = lines.text();
     let id = session.id();
     let acts = [
         "attach",
@@ -93,4 +106,31 @@ async fn user_actions_and_turn_events_are_logged_in_their_session() {
         assert!(at_work.contains(&span), "{span}: {at_work}");
     }
     assert!(!text.contains(secret), "neither prompts nor arguments are logged:\n{text}");
+}
+
+/// The session keeps an open policy Confirm, so it needs mending at every start.
+#[tokio::test]
+async fn a_restart_that_ends_no_work_is_not_logged_as_mending() {
+    if !in_own_process() {
+        return;
+    }
+    let lines = Lines::collect();
+    let folder = TempDir::new().unwrap();
+    let start = || {
+        let store = Sqlite::open(folder.path()).unwrap();
+        Harness::with(|engine| engine.store(store))
+    };
+    let harness = start();
+    harness.model.then(reply().call("probe", json!({})));
+    let session = harness.sessions().open(harness.session().policy(PolicyMode::Ask)).await.unwrap();
+    let mut events = harness.watch(&session).await;
+    session.prompt("go").await.unwrap();
+    events.asked().await;
+    drop((events, session, harness));
+    for _ in 0..3 {
+        let again = start();
+        assert!(again.sessions().list().await.unwrap()[0].waits_for.is_some());
+    }
+    let text = lines.text();
+    assert_eq!(text.matches("session mended").count(), 1, "{text}");
 }

@@ -74,8 +74,12 @@ impl<C> Places<C> {
         self.waiting.push_back((id, caller));
     }
 
-    /// The session needs no place any more.
+    /// The session needs no place any more. If it was first, all sessions may be asked again for the
+    /// next one.
     pub(super) fn cancel(&mut self, id: &SessionId) {
+        if self.waiting.front().is_some_and(|(first, _)| first == id) {
+            self.search.asked.clear();
+        }
         self.waiting.retain(|(waiting, _)| waiting != id);
     }
 
@@ -115,7 +119,8 @@ impl<C> Places<C> {
         self.live.touch(id);
     }
 
-    /// The session has its actor.
+    /// The session has its actor. With `rebuilding`, this is the next actor of a session that
+    /// failed, which kept its place and is not counted in `opening`.
     pub(super) fn started(&mut self, id: &SessionId, rebuilding: bool) {
         self.opening -= usize::from(!rebuilding);
         self.live.add(id);
@@ -140,8 +145,8 @@ impl<C> Places<C> {
         self.replied(id);
     }
 
-    /// The session did not get its actor.
-    pub(super) fn free(&mut self, rebuilding: bool) {
+    /// The session did not get its actor: its place is free.
+    pub(super) fn start_failed(&mut self, rebuilding: bool) {
         self.taken -= 1;
         self.opening -= usize::from(!rebuilding);
     }
@@ -173,5 +178,38 @@ impl LeastRecentlyUsed {
         if let Some(used) = self.uses.remove(id) {
             self.order.remove(&used);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The next step, as text.
+    fn next_step(places: &mut Places<&'static str>) -> Option<String> {
+        Some(match places.next_step()? {
+            Step::Grant(id, caller) => format!("grant {id} to {caller}"),
+            Step::Unload(id) => format!("unload {id}"),
+            Step::Refuse(caller, limit) => format!("refuse {caller}: {limit}"),
+        })
+    }
+
+    #[test]
+    fn after_a_cancel_the_next_caller_has_a_search_of_its_own() {
+        let [live, cancelled, next] =
+            ["live", "cancelled", "next"].map(|id| id.parse::<SessionId>().unwrap());
+        let mut places = Places::new(1);
+        places.open();
+        places.request(live.clone(), "one");
+        assert_eq!(next_step(&mut places).unwrap(), "grant live to one");
+        places.started(&live, false);
+        places.request(cancelled.clone(), "two");
+        assert_eq!(next_step(&mut places).unwrap(), "unload live");
+        places.request(next, "three");
+        places.cancel(&cancelled);
+        places.refused_unload(&live);
+        assert_eq!(next_step(&mut places).unwrap(), "unload live");
+        places.refused_unload(&live);
+        assert_eq!(next_step(&mut places).unwrap(), "refuse three: 1");
     }
 }

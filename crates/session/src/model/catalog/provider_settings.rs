@@ -1,5 +1,7 @@
 //! The keys and addresses of providers, from the configuration or else the environment.
 
+use std::net::Ipv6Addr;
+
 use holdpoint_common::{Certificates, ProviderSettings as Configured, Proxies};
 
 use crate::model::{Access, Provider};
@@ -67,18 +69,24 @@ pub(super) fn non_empty(value: String) -> Option<String> {
     Some(value.trim().to_owned()).filter(|value| !value.is_empty())
 }
 
-/// The URL for a value of `OLLAMA_HOST`, which may be a host alone or have a port. A server that
-/// listens on all addresses is reached on this machine.
+/// The URL for a value of `OLLAMA_HOST`, which may be a host, `:PORT`, or both. A server
+/// that listens on all addresses is reached on this machine.
 fn ollama_url(host: &str) -> String {
     let (scheme, rest) = host.split_once("://").unwrap_or(("http", host));
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let bare_ipv6 = authority.parse::<Ipv6Addr>().ok().map(|address| format!("[{address}]"));
+    let authority = bare_ipv6.as_deref().unwrap_or(authority);
     let has_port = |(_, port): &(_, &str)| port.parse::<u16>().is_ok();
     let (name, port) = match authority.rsplit_once(':').filter(has_port) {
         Some((name, port)) => (name, format!(":{port}")),
         None if host.contains("://") => (authority, String::new()),
         None => (authority, ":11434".to_owned()),
     };
-    let name = if name == "0.0.0.0" { "127.0.0.1" } else { name };
+    let name = match name {
+        "" | "0.0.0.0" => "127.0.0.1",
+        "[::]" => "[::1]",
+        name => name,
+    };
     format!("{scheme}://{name}{port}{path}")
 }
 
@@ -96,7 +104,11 @@ mod tests {
             ("10.0.0.0:80", "http://10.0.0.0:80"),
             ("0.0.0.0.example", "http://0.0.0.0.example:11434"),
             ("https://ollama.example/x", "https://ollama.example/x"),
+            (":8080", "http://127.0.0.1:8080"),
             ("http://[::1]:11434", "http://[::1]:11434"),
+            ("::1", "http://[::1]:11434"),
+            ("::", "http://[::1]:11434"),
+            ("[::]:80", "http://[::1]:80"),
         ] {
             assert_eq!(ollama_url(host), url);
         }

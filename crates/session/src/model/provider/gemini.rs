@@ -8,7 +8,8 @@ use crate::model::ModelRequest;
 mod reader;
 pub(super) mod request;
 
-/// The prefix for Gemini's signatures.
+/// Marks signatures that Gemini made. Signatures of other models, which remain after a change of
+/// model, are not sent to it.
 const SIGNATURE_PREFIX: &str = "gemini:";
 
 /// The protocol of Gemini's `streamGenerateContent`.

@@ -122,7 +122,7 @@ impl Endpoint {
         let body = match &self.settings.extra_body {
             None => serde_json::to_vec(body),
             Some(extra) => serde_json::to_value(body).and_then(|mut body| {
-                setting_checks::merge(&mut body, &Value::Object(extra.clone()));
+                merge_json(&mut body, &Value::Object(extra.clone()));
                 serde_json::to_vec(&body)
             }),
         };
@@ -144,6 +144,19 @@ impl Endpoint {
         let host =
             |url: &str| Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned));
         host(&self.base_url) == host(self.provider.public_url())
+    }
+}
+
+/// Adds the fields of the setting `extra_body` to the body of a request. Objects are merged, other
+/// values are replaced.
+fn merge_json(body: &mut Value, extra: &Value) {
+    match (body, extra) {
+        (Value::Object(body), Value::Object(extra)) => {
+            for (key, value) in extra {
+                merge_json(body.entry(key.clone()).or_insert(Value::Null), value);
+            }
+        }
+        (body, extra) => *body = extra.clone(),
     }
 }
 

@@ -136,6 +136,24 @@ async fn m_e6_thoughts_between_calls_are_sent_back_in_place() {
     }
 }
 
+/// With a thinking budget, Anthropic refuses a message with thoughts that does not begin with one.
+#[tokio::test]
+async fn t_l4_without_its_first_thought_a_message_has_none() {
+    let world = TestEngine::start(Wire::Anthropic);
+    let mut talk = world.open().await;
+    // The first thought has no signature.
+    let answer = Reply::stream().think("one").say("So.").think("two").sign("s2");
+    world.server.reply(answer.call(0, "shell", CALL).finish("tool_calls"));
+    world.server.reply(Reply::text(["done"]));
+    talk.session.prompt("go").await.unwrap();
+    let end = talk.events.turn_finished().await;
+    assert_eq!(end.outcome, Outcome::Done, "{:?}", end.error);
+    world.server.assert_no_violations();
+    let content = &world.server.request(1).body["messages"][1]["content"];
+    let kinds: Vec<_> = content.as_array().unwrap().iter().map(|block| &block["type"]).collect();
+    assert_eq!(kinds, ["text", "tool_use"], "{content}");
+}
+
 /// The answers in a request to a compatible server.
 fn answers(world: &TestEngine, request: usize) -> Vec<Value> {
     let messages =

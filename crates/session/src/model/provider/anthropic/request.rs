@@ -2,7 +2,8 @@
 //!
 //! Roles alternate: tool results and the user's text after them share one message, results first.
 //! Signed thoughts are sent back unchanged, at their place. Unsigned ones were cut or belong to
-//! another provider, and are left out.
+//! another provider, and are left out. If an answer begins with a thought that is left out, so are
+//! its other thoughts: with a thinking budget, a message with thoughts must begin with one.
 
 use std::borrow::Cow;
 
@@ -197,7 +198,15 @@ fn answer_blocks<'a>(answer: &'a AssistantMessage, ids: &CallIds<'a>) -> Vec<Con
             Some(Block::ToolUse { id: ids.get(*id), name: wire_name(name), input })
         }
     };
-    answer.parts().filter_map(part).map(Content::from).collect()
+    let begins_with_left_out_thought = matches!(
+        answer.parts().next(),
+        Some(Part::Block(first)) if first.kind == BlockKind::Thought && block(first).is_none()
+    );
+    let blocks = answer.parts().filter_map(part);
+    blocks
+        .filter(|block| !(begins_with_left_out_thought && block.is_thought()))
+        .map(Content::from)
+        .collect()
 }
 
 fn block(answer_block: &AnswerBlock) -> Option<Block<'_>> {
@@ -226,6 +235,12 @@ fn tool(spec: &holdpoint_tools::ToolSpec) -> Tool<'_> {
         description: &spec.description,
         input_schema: &spec.schema,
         cache_control: None,
+    }
+}
+
+impl Block<'_> {
+    fn is_thought(&self) -> bool {
+        matches!(self, Self::Thinking { .. } | Self::RedactedThinking { .. })
     }
 }
 

@@ -1,8 +1,9 @@
 //! Reads the chunks of Gemini's `streamGenerateContent`.
 //!
 //! A chunk has candidates, of which only the first is read. Its content has parts: texts, thoughts
-//! and whole calls. An answer ends with the body, because a round of a hosted tool may give a
-//! finish reason before more content follows.
+//! and whole calls. After `STOP` or `MAX_TOKENS`, an answer ends only with the body, because a
+//! round of a hosted tool may give a finish reason before more content follows. Any other reason
+//! except the default value ends it at once.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -62,10 +63,7 @@ struct Feedback {
 impl Feedback {
     /// The error, if the prompt was blocked.
     fn into_error(self) -> Option<ModelError> {
-        let reason = self
-            .block_reason
-            .0
-            .filter(|reason| !reason.is_empty() && !reason.ends_with("_UNSPECIFIED"))?;
+        let reason = self.block_reason.0.filter(|reason| !is_unspecified(reason))?;
         let words = self
             .block_reason_message
             .filled()
@@ -120,7 +118,8 @@ impl Usage {
 /// Reads the chunks of one answer.
 #[derive(Debug, Default)]
 pub(crate) struct Chunks {
-    /// The newest finish reason. An earlier one belonged to a round of a hosted tool.
+    /// The newest finish reason. An earlier one belonged to a round of a hosted tool. The default
+    /// value, which means that there is none yet, never replaces another.
     finish: Option<String>,
     counts: Counts,
     calls: WholeCalls,
@@ -154,6 +153,11 @@ impl Reader for Chunks {
         let parts = candidate.content.and_then(|content| content.parts).unwrap_or_default();
         parts.into_iter().flatten().for_each(|part| self.read_part(part, pieces));
         let EnumName(Some(reason)) = candidate.finish_reason else { return Ok(None) };
+        if is_unspecified(&reason) {
+            // Counts only if no chunk has another reason.
+            self.finish.get_or_insert(reason);
+            return Ok(None);
+        }
         let may_continue = matches!(finish(&reason), Finish::Stop | Finish::Limit);
         self.finish = Some(reason);
         Ok(if may_continue { None } else { self.close(pieces) })
@@ -187,7 +191,7 @@ impl Chunks {
 
     /// Reads the text or thought of a part. A thought has its signature with it. The signature of a
     /// text is reported after the whole text. A signature that arrives alone belongs to the part
-    /// before it, or else to the first part.
+    /// before it, or else to the first part, unless that has its own.
     fn read_text(
         &mut self,
         text: Option<String>,
@@ -227,8 +231,9 @@ impl Chunks {
         pieces: &mut Pieces,
     ) -> Option<String> {
         let pending = self.signature.take();
-        if std::mem::replace(&mut self.last_part, next) == LastPart::Nothing {
-            return signature.or(pending);
+        let is_first = std::mem::replace(&mut self.last_part, next) == LastPart::Nothing;
+        if is_first && signature.is_none() {
+            return pending;
         }
         report_signature(pending, pieces);
         signature
@@ -239,6 +244,11 @@ fn report_signature(signature: Option<String>, pieces: &mut Pieces) {
     if let Some(signature) = signature {
         pieces.add(ModelEvent::ThoughtSignature(format!("{SIGNATURE_PREFIX}{signature}")));
     }
+}
+
+/// Whether this is an enum's default value, which has no meaning.
+fn is_unspecified(name: &str) -> bool {
+    name.is_empty() || name.ends_with("_UNSPECIFIED")
 }
 
 /// The meaning of a finish reason. Reasons that are not listed are faults, such as a malformed call
@@ -417,6 +427,10 @@ mod tests {
             (vec![alone, go], vec![signed("a", "{}", "gemini:s")]),
             (vec![alone, think], vec![thought("hm"), s.clone()]),
             (vec![alone, say], vec![text("a"), s.clone()]),
+            (
+                vec![alone, r#"{"functionCall":{"name":"a"},"thoughtSignature":"t"}"#],
+                vec![s.clone(), signed("a", "{}", "gemini:t")],
+            ),
             (vec![alone, r#"{"thoughtSignature":"t"}"#], vec![s.clone(), t.clone()]),
             (vec![alone], vec![s.clone()]),
             (
@@ -452,7 +466,10 @@ mod tests {
             &[text("a")],
             &Finish::Limit,
         );
-        ends::<Chunks>(&[r#"{"candidates":[{"finishReason":null}]}"#, STOP], &[], &Finish::Stop);
+        for no_reason in ["null", "\"\"", "\"FINISH_REASON_UNSPECIFIED\""] {
+            let chunk = format!(r#"{{"candidates":[{{"finishReason":{no_reason}}}]}}"#);
+            ends::<Chunks>(&[&chunk, &a, STOP, &chunk], &[text("a")], &Finish::Stop);
+        }
     }
 
     #[test]

@@ -1,16 +1,16 @@
-//! Checks of the settings that only some providers support. A setting is never silently ignored.
+//! Checks of a model's settings: each alone and in combination. A setting is never silently
+//! ignored.
 
 use holdpoint_common::ModelSettings;
-use serde_json::Value;
 
 use super::Provider;
 use crate::model::ModelError;
 use crate::model::provider::gemini::request::generation;
 
-/// Checks that the provider supports every setting of its model.
+/// Checks that the provider supports all settings of its model.
 ///
 /// # Errors
-/// [`ModelError::Setup`] for the first setting that it does not support.
+/// [`ModelError::Setup`] for the first setting, or combination of settings, that can't be used.
 pub(super) fn check(
     provider: Provider,
     model: &str,
@@ -58,16 +58,4 @@ pub(super) fn check(
     };
     let message = format!("[models.\"{provider}/{model}\"] can't be used: {wrong}");
     Err(ModelError::Setup { message, hint: hint.to_owned() })
-}
-
-/// Adds the fields of `extra`. Objects are merged, other values are replaced.
-pub(super) fn merge(body: &mut Value, extra: &Value) {
-    match (body, extra) {
-        (Value::Object(body), Value::Object(extra)) => {
-            for (key, value) in extra {
-                merge(body.entry(key.clone()).or_insert(Value::Null), value);
-            }
-        }
-        (body, extra) => *body = extra.clone(),
-    }
 }
