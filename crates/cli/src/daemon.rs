@@ -82,7 +82,8 @@ pub(crate) fn run(
     options: &Options,
     ready: impl FnOnce(&DaemonStatus),
 ) -> Result<(), CliError> {
-    memory::keep_little();
+    // Before any other thread starts.
+    memory::limit_spare_memory();
     let config = folders.config()?;
     folders.make()?;
     for file in Sqlite::files(folders.data()) {
@@ -140,15 +141,11 @@ pub(crate) fn run(
             signal = stop_signal => signal.unwrap_or("signals are no longer watched"),
             () = shutdown::keep_reachable(&host, &claim, async |renewed| {
                 servers.renew(renewed, &host).await
-            }) => {
-                shutdown::start_time_limit(claim.sockets().clone());
-                "no client can find this daemon"
-            }
-            () = wait_until_idle_stop(&host) => {
-                shutdown::start_time_limit(claim.sockets().clone());
-                "idle"
-            }
+            }) => "no client can find this daemon",
+            () = wait_until_idle_stop(&host) => "idle",
         };
+        // After a signal, the time limit runs already.
+        shutdown::start_time_limit(claim.sockets().clone());
         tracing::info!(cause, "stopping");
         // From now on, clients find no daemon and start the next one, which waits for the lock.
         claim.sockets().remove();

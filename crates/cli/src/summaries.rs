@@ -4,6 +4,8 @@ pub(crate) mod clock;
 pub(crate) mod runs;
 pub(crate) mod session;
 
+use std::fmt::Display;
+
 use holdpoint_common::{
     Answer, AnsweredBy, AskRequest, AsksMode, HistoryCut, HoldCause, Omission, PauseKind,
     PauseRequest, SessionFact, ToolCall, ToolStatus,
@@ -124,13 +126,18 @@ pub(crate) fn asks_mode(asks: AsksMode) -> &'static str {
     }
 }
 
+/// A count with its noun in the singular or the plural: `1 ask`, `2 asks`.
+pub(crate) fn counted<N: Display + PartialEq + From<u8>>(count: N, noun: &str) -> String {
+    let plural = if count == N::from(1) { "" } else { "s" };
+    format!("{count} {noun}{plural}")
+}
+
 /// Describes how a conversation was cut for a model request.
 pub(crate) fn cut(cut: &HistoryCut) -> String {
     let HistoryCut { messages, results, tokens, limit, lines, line_limit, reached } = *cut;
     let counts = [(messages, "message", "left out"), (results, "result", "cut")];
     let part = |(count, thing, how): (u64, &str, &str)| {
-        let plural = if count == 1 { "" } else { "s" };
-        (count > 0).then(|| format!("{count} {thing}{plural} {how}"))
+        (count > 0).then(|| format!("{} {how}", counted(count, thing)))
     };
     let parts: Vec<_> = counts.into_iter().filter_map(part).collect();
     format!(

@@ -16,7 +16,7 @@ use crate::follow::asked;
 use crate::runtime::block_on;
 use crate::select::complete_ask;
 use crate::sessions::control_sessions;
-use crate::summaries::not_saved_suffix;
+use crate::summaries::{counted, not_saved_suffix};
 use crate::tone::Tone;
 use crate::ui::Ui;
 
@@ -264,9 +264,6 @@ fn reply(ask: &Ask, given: &[String], own_words: bool) -> Result<Answer, CliErro
     let AskRequest::Question(request) = &ask.request else { return Err(other_kind(ask)) };
     let (answers, questions) = (given.len(), request.questions.len());
     if answers != questions {
-        let counted = |count: usize, noun: &str| {
-            format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
-        };
         let message =
             format!("{} for {}", counted(answers, "answer"), counted(questions, "question"));
         return Err(CliError::usage(message)

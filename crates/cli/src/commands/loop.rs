@@ -42,7 +42,7 @@ Exit codes:
   1    this program failed
   2    the command line or the configuration is wrong
   3    the run ended, but a Confirm was denied because no user was there to answer
-  129  left by HUP (the terminal is gone); the run continues
+  129  this program was ended by HUP (the terminal is gone); the run continues
   130  interrupted (Ctrl+C, Esc), or closed by another client
   141  the reader of the output is gone; the agent was interrupted
   143  interrupted by TERM")]

@@ -61,7 +61,8 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
 /// The line of a provider: its default model, its address and the source of its key.
 fn line(setup: &ProviderSetup, width: usize) -> String {
     let address = without_password(&setup.base_url);
-    let from = setup.base_url_from.as_ref().map(|from| format!(" ({from})")).unwrap_or_default();
+    let address_source =
+        setup.base_url_from.as_ref().map(|from| format!(" ({from})")).unwrap_or_default();
     let key = match (&setup.key_from, setup.provider.key_variable()) {
         (Some(from), _) => format!("key: {from}"),
         // The server at this address may need no key.
@@ -71,7 +72,7 @@ fn line(setup: &ProviderSetup, width: usize) -> String {
         (None, Some(variable)) => format!("key missing: set {variable}"),
         (None, None) => "needs no key".to_owned(),
     };
-    format!("{:width$}  {key}, {}{from}\n", setup.default_model, prose_line(&address))
+    format!("{:width$}  {key}, {}{address_source}\n", setup.default_model, prose_line(&address))
 }
 
 /// Sends a short request to a model.

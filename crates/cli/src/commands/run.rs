@@ -35,7 +35,8 @@ Exit codes:
   1    the turn failed, panicked or reached a limit, or this program failed
   2    the command line or the configuration is wrong
   3    the turn ended, but a Confirm was denied because no user was there to answer
-  129  left by HUP (the terminal is gone); the session continues; with --in-process, interrupted
+  129  this program was ended by HUP (the terminal is gone); the session continues, except with
+       --in-process
   130  interrupted (Ctrl+C, Esc)
   141  the reader of the output is gone; the agent was interrupted
   143  interrupted by TERM
@@ -64,7 +65,8 @@ pub(crate) struct Args {
 struct AsksChoice {
     mode: AsksMode,
     why: &'static str,
-    /// Asks are shown here and answered by keys, and Esc interrupts.
+    /// The user's terminal, if there is one. Its Esc key interrupts; in the mode `wait`, its keys
+    /// also answer asks.
     terminal: Option<KeyTerminal>,
 }
 
@@ -80,10 +82,10 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     // Dropped last: the engine ends everything that still runs.
     let engine = args.in_process.then(|| {
         let browsers = web::browsers(&config, folders)?;
-        let engine =
+        let builder =
             Engine::builder(catalog).limits(config.limits.clone()).tools(web::tools(&browsers));
         Ok::<_, CliError>(
-            engine.own_folders(folders.all()).supervisor(Supervisor::ThisProgram).start()?,
+            builder.own_folders(folders.all()).supervisor(Supervisor::ThisProgram).start()?,
         )
     });
     let engine = engine.transpose()?;
@@ -112,11 +114,16 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         )?;
         ui.line(Tone::Dim, &format!("asks: {} ({})", asks.mode, asks.why))?;
         ui.flush()?;
-        let answers = asks.mode == AsksMode::Wait && asks.terminal.is_some();
-        let view = View::steps(args.json, answers);
-        let daemon = (!args.in_process).then_some(folders);
+        let answers_here = asks.mode == AsksMode::Wait && asks.terminal.is_some();
+        let view = View::steps(args.json, answers_here);
+        let daemon_folders = (!args.in_process).then_some(folders);
         let id = session.id().clone();
-        let followed = FollowRequest { session, from: AttachFrom::start(), daemon, answers };
+        let followed = FollowRequest {
+            session,
+            from: AttachFrom::start(),
+            daemon: daemon_folders,
+            answers: answers_here,
+        };
         let result = match Follower::attach(followed, asks.terminal, leaving, view, ui).await {
             Ok(follower) => follower.run(Begin::Prompt(prompt)).await,
             Err(error) => Err(error),

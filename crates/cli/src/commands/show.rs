@@ -12,7 +12,7 @@ use crate::runtime::block_on;
 use crate::select::SessionArg;
 use crate::sessions::control_sessions;
 use crate::summaries::runs::{so_far, taken};
-use crate::summaries::session::doing;
+use crate::summaries::session::status_with_reason;
 use crate::summaries::{paused, pausing};
 use crate::table::age;
 use crate::ui::Ui;
@@ -73,7 +73,7 @@ fn lines(snapshot: &Snapshot, is_live: bool) -> Vec<(&'static str, String)> {
             "status",
             format!(
                 "{saved}{} for {}",
-                doing(&SessionSummary::from(snapshot)),
+                status_with_reason(&SessionSummary::from(snapshot)),
                 age(snapshot.since)
             ),
         ),

@@ -13,7 +13,7 @@ use crate::daemon::{Daemon, RESTART_HINT};
 use crate::error::CliError;
 use crate::runtime::block_on;
 use crate::sessions::who;
-use crate::summaries;
+use crate::summaries::{self, counted};
 use crate::tone::Tone;
 use crate::ui::Ui;
 
@@ -113,9 +113,8 @@ fn text(status: &DaemonStatus, config_changes: Option<&str>) -> String {
         }
     };
     lines.push(format!("sessions  {live} of {limit} live: {idle} idle, {busy}"));
-    lines.push(format!("queued    {queued_prompts} prompts"));
-    let noun = if *connections == 1 { "connection" } else { "connections" };
-    lines.push(format!("clients   {clients} attached, {connections} {noun}"));
+    lines.push(format!("queued    {}", counted(*queued_prompts, "prompt")));
+    lines.push(format!("clients   {clients} attached, {}", counted(*connections, "connection")));
     if let Some(seconds) = status.idle_stop_s {
         lines.push(format!(
             "stops     when idle for {}",
@@ -127,8 +126,8 @@ fn text(status: &DaemonStatus, config_changes: Option<&str>) -> String {
     }
     if status.log_lines_lost > 0 {
         lines.push(format!(
-            "{} lines are missing in the log: they were logged too fast to be written",
-            status.log_lines_lost
+            "{} missing from the log: logged too fast to be written",
+            counted(status.log_lines_lost, "line")
         ));
     }
     for BrowserStatus { session, pid, debugging, visible, sandbox } in &status.browsers {
@@ -140,4 +139,28 @@ fn text(status: &DaemonStatus, config_changes: Option<&str>) -> String {
     }
     lines.extend(status.damaged.iter().map(|damage| format!("damaged   {damage}")));
     lines.iter().map(|line| format!("{}\n", prose_line(line))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nouns_agree_with_their_counts() {
+        let shown = |count: usize| {
+            let status = json!({
+                "version": "1", "api": 1, "pid": 1, "socket": "", "data": "", "since": 0,
+                "config": {}, "logLinesLost": count, "sessions": {}, "connections": count,
+                "clients": 0, "queuedPrompts": count, "saved": true,
+            });
+            text(&serde_json::from_value(status).unwrap(), None)
+        };
+        let (one, two) = (shown(1), shown(2));
+        for noun in ["prompt\n", "connection\n", "line missing"] {
+            assert!(one.contains(&format!("1 {noun}")), "{one}");
+        }
+        for noun in ["prompts\n", "connections\n", "lines missing"] {
+            assert!(two.contains(&format!("2 {noun}")), "{two}");
+        }
+    }
 }

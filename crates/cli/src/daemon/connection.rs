@@ -33,8 +33,8 @@ pub(super) const MAX_STREAMS: usize = 256;
 /// complete request. If every connection has one, the further one receives an error and is closed.
 const MAX_OTHERS: usize = 64;
 
-/// The maximum number of connections beyond these, which are opened only to be refused. Further
-/// ones wait to be accepted.
+/// Room for connections beyond these, which are opened only to be refused. Further ones wait to be
+/// accepted.
 const MAX_REFUSED: usize = 64;
 
 /// The maximum number of connections of all kinds.
@@ -62,11 +62,11 @@ struct Counted {
 /// An open connection. Dropping it frees its place.
 #[derive(Debug)]
 pub(super) struct Connection {
-    /// A duplicate of the socket, used to cut the connection. The server itself never cuts a client
-    /// that stops reading: it can't write to it, and does not poll a connection that it can't write
-    /// to.
+    /// A duplicate of the socket, used to cut the connection: the server has no timeout for a
+    /// client that stops reading.
     socket: Option<OwnedFd>,
-    /// Whether all places were taken when it arrived. Its requests are refused.
+    /// Whether all places were taken when it arrived, or its socket could not be duplicated. Its
+    /// requests are refused.
     refused: bool,
     connections: Connections,
     /// Whether a request is being received or answered.
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn t_s5_a_connection_that_is_at_no_request_makes_room_and_no_other_does() {
+    fn t_s5_a_connection_without_a_complete_request_makes_room_and_no_other_does() {
         System::new().block_on(making_room());
     }
 

@@ -1,4 +1,4 @@
-//! The desktops of the connected clients, for the command of `notify`.
+//! The desktops of the most recent clients, for the command of `notify`.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -19,6 +19,12 @@ pub(super) struct Desktops(Mutex<VecDeque<Client>>);
 struct Client {
     pid: Option<u32>,
     desktop: Variables,
+}
+
+impl Client {
+    fn has_display(&self) -> bool {
+        self.desktop.iter().any(|(name, _)| name.ends_with("DISPLAY"))
+    }
 }
 
 impl Desktops {
@@ -45,12 +51,9 @@ impl Desktops {
     /// the latest client, if any.
     pub(super) fn current(&self) -> Option<Variables> {
         let clients = self.lock();
-        let has_display =
-            |client: &&Client| client.desktop.iter().any(|(name, _)| name.ends_with("DISPLAY"));
         clients
             .iter()
-            .rev()
-            .find(has_display)
+            .rfind(|client| client.has_display())
             .or_else(|| clients.back())
             .map(|client| client.desktop.clone())
     }
@@ -61,7 +64,9 @@ impl Desktops {
             return;
         }
         if clients.len() == MAX_CLIENTS {
-            clients.pop_front();
+            // Forgets the oldest client, but not the one whose desktop is `current`.
+            let kept = clients.iter().rposition(Client::has_display);
+            clients.remove(usize::from(kept == Some(0)));
         }
         clients.push_back(client);
     }
@@ -106,5 +111,15 @@ mod tests {
             desktops.record(u32::try_from(pid).ok(), "DISPLAY=%3A1");
         }
         assert_eq!(desktops.lock().len(), MAX_CLIENTS);
+    }
+
+    #[test]
+    fn clients_without_a_display_do_not_replace_the_latest_display() {
+        let desktops = Desktops::new([("DISPLAY".to_owned(), ":1".to_owned())]);
+        for pid in 0..3 * MAX_CLIENTS {
+            desktops.record(u32::try_from(pid).ok(), "DBUS_SESSION_BUS_ADDRESS=unix%3Apath%3D%2Fb");
+        }
+        assert_eq!(desktops.lock().len(), MAX_CLIENTS);
+        assert_eq!(display(&desktops).as_deref(), Some(":1"));
     }
 }

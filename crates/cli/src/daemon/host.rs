@@ -104,7 +104,7 @@ impl StopSubscription {
     }
 
     /// Waits until the time is over.
-    pub(super) async fn over(&mut self) {
+    pub(super) async fn deadline_passed(&mut self) {
         // If the daemon is gone, the time is over as well.
         let _ = self.0.wait_for(|progress| *progress == StopProgress::Over).await;
     }

@@ -15,9 +15,9 @@ use holdpoint_session::LoadMeter;
 /// returned: holes are searched for under the locks of the arenas.
 const RETURN_DELAY: Duration = Duration::from_secs(1);
 
-/// Keeps little memory at the end of an arena. Must be called before a second thread starts.
-pub(super) fn keep_little() {
-    heap::keep_little();
+/// Limits the free memory at the end of an arena. Must be called before a second thread starts.
+pub(super) fn limit_spare_memory() {
+    heap::limit_spare_memory();
 }
 
 /// Returns freed memory to the system whenever sessions have started or ended, until the engine
@@ -44,7 +44,7 @@ mod heap {
     /// The initial threshold of glibc in bytes. Once set explicitly, it no longer grows.
     const SPARE: libc::c_int = 128 * 1024;
 
-    pub(super) fn keep_little() {
+    pub(super) fn limit_spare_memory() {
         // SAFETY: takes two numbers and changes a setting that no other thread reads yet. If the
         // call is refused, nothing changes.
         unsafe { libc::mallopt(libc::M_TRIM_THRESHOLD, SPARE) };
@@ -60,7 +60,7 @@ mod heap {
 /// Other C libraries return memory by themselves, or have no such call.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 mod heap {
-    pub(super) fn keep_little() {}
+    pub(super) fn limit_spare_memory() {}
 
     pub(super) fn give_back() {}
 }

@@ -33,9 +33,10 @@ struct Notified {
     open: watch::Sender<bool>,
 }
 
-/// Runs `command` for every ask raised at or after `since`, as soon as its session shows it, until
-/// the engine stops. The command receives the daemon's environment, with the desktop variables that
-/// `desktops` has at that moment.
+/// Runs `command` for every ask, as soon as its session shows it, until the engine stops. The first
+/// ask that a session shows is left out if it was raised before `since`, the start of this daemon:
+/// the previous daemon is assumed to have reported it. The command receives the daemon's
+/// environment, with the desktop variables that `desktops` has at that moment.
 pub(super) async fn notify_asks(
     sessions: Sessions,
     command: String,
@@ -69,12 +70,15 @@ pub(super) async fn notify_asks(
             before.open.send_replace(open);
         }
         let Some(ask) = session.waits_for.clone() else { continue };
-        // An ask that a restart has kept open was reported before the restart.
-        if ask.since < since || before.is_some_and(|before| before.ask == ask.id) {
+        if before.is_some_and(|before| before.ask == ask.id) {
             continue;
         }
+        let was_reported = before.is_none() && ask.since < since;
         let (open, is_open) = watch::channel(true);
         notified.insert(session.id.clone(), Notified { ask: ask.id.clone(), open });
+        if was_reported {
+            continue;
+        }
         let (command, places, desktops) =
             (Arc::clone(&command), Arc::clone(&places), Arc::clone(&desktops));
         tokio::spawn(async move {

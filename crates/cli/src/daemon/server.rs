@@ -113,7 +113,11 @@ fn start(listeners: Vec<UnixListener>, host: &Data<Host>, open: Open) -> io::Res
         HttpServer::new(app).workers(1).disable_signals().shutdown_timeout(RESPONSES_TIMEOUT_S);
     // A client that closes its end is gone. It reads no response, and a stream would notice it only
     // at the next event.
-    let server = server.h1_allow_half_closed(false).max_connections(connection::MAX_CONNECTIONS);
+    let server = server.h1_allow_half_closed(false);
+    // The next bytes of a response are made only when all earlier ones are written. A larger buffer
+    // would take the signs of life for a client that does not read for hours after its socket is
+    // full.
+    let server = server.h1_write_buffer_size(1).max_connections(connection::MAX_CONNECTIONS);
     let server = server.on_connect(move |io, extensions| {
         extensions.insert(open.connected());
         connections.record(io, extensions);

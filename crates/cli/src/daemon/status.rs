@@ -9,7 +9,7 @@ use super::host::{About, Host};
 
 /// The current status of the daemon.
 pub(super) async fn daemon_status(host: &Host) -> DaemonStatus {
-    // An engine that has stopped has no load, like a daemon that is about to end.
+    // An engine that has stopped has no load; the daemon exits soon after.
     let load = host.load.load().await.unwrap_or_default();
     let About { sockets, data, config, log, log_lost, idle_stop } = &host.about;
     DaemonStatus {
@@ -62,12 +62,37 @@ fn damage(salvaged: &Salvaged) -> String {
     };
     let relisted = match relisted.len() {
         0 => String::new(),
+        1 => ", 1 is listed again from its facts, which seem to be complete".to_owned(),
         sessions => {
             format!(", {sessions} are listed again from their facts, which seem to be complete")
         }
     };
-    let whole = whole.len();
-    format!(
-        "the database was damaged and is kept as {kept_at}: {whole} sessions are complete{relisted}, {lost}"
-    )
+    let whole = match whole.len() {
+        1 => "1 session is complete".to_owned(),
+        sessions => format!("{sessions} sessions are complete"),
+    };
+    format!("the database was damaged and is kept as {kept_at}: {whole}{relisted}, {lost}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn salvaged_sessions_are_counted_in_singular_and_plural() {
+        let ids = |count: usize| vec!["it".parse::<SessionId>().unwrap(); count];
+        for (whole, relisted, expected) in [
+            (1, 1, "1 session is complete, 1 is listed again from its facts, "),
+            (2, 2, "2 sessions are complete, 2 are listed again from their facts, "),
+            (0, 1, "0 sessions are complete, 1 is listed again from its facts, "),
+        ] {
+            let salvaged = Salvaged {
+                kept_at: "db".into(),
+                whole: ids(whole),
+                relisted: ids(relisted),
+                damaged: vec![],
+            };
+            assert!(damage(&salvaged).contains(expected), "{}", damage(&salvaged));
+        }
+    }
 }

@@ -34,41 +34,45 @@ async fn stop_listener(
 ) -> Result<Option<u32>, CliError> {
     let deadline = Instant::now() + STOP_TIMEOUT;
     // A daemon that was found and may be gone.
-    let mut stopping = None;
-    let (number, process) = loop {
+    let mut stopping_pid = None;
+    let (raw_pid, process) = loop {
         if let Some(pid) = listening_pid().await? {
-            let number = pid.as_raw_nonzero().get().unsigned_abs();
-            if stopping.is_some_and(|stopping| stopping != number) {
+            let raw_pid = pid.as_raw_nonzero().get().unsigned_abs();
+            if stopping_pid.is_some_and(|stopping| stopping != raw_pid) {
                 // The next daemon listens, so this one has given up its claim.
-                return Ok(stopping);
+                return Ok(stopping_pid);
             }
             let process = match Process::open(pid) {
                 Err(Errno::SRCH) => None,
-                opened => Some(opened.map_err(|error| stop_error(number, &error.into()))?),
+                opened => Some(opened.map_err(|error| stop_error(raw_pid, &error.into()))?),
             };
             match (listening_pid().await?, process) {
                 // The process still listens, so its id has not been reused.
-                (Some(listening), Some(process)) if listening == pid => break (number, process),
+                (Some(listening), Some(process)) if listening == pid => break (raw_pid, process),
                 // The next look tells whether another daemon listens.
-                _ => stopping = Some(number),
+                _ => stopping_pid = Some(raw_pid),
             }
         }
         match claim::check_free(folders) {
-            Ok(()) => return Ok(stopping),
+            Ok(()) => return Ok(stopping_pid),
             Err(unreachable) if Instant::now() > deadline => return Err(unreachable.into()),
             Err(_) => tokio::time::sleep(CLAIM_RETRY_INTERVAL).await,
         }
     };
-    process.term().map_err(|error| stop_error(number, &error.into()))?;
+    match process.term() {
+        // `SRCH`: the process has ended.
+        Ok(()) | Err(Errno::SRCH) => {}
+        Err(error) => return Err(stop_error(raw_pid, &error.into())),
+    }
     let gone = tokio::task::spawn_blocking(move || process.wait_until_gone(STOP_TIMEOUT)).await;
     match gone.map_err(io::Error::other).and_then(|gone| gone) {
-        Ok(true) => Ok(Some(number)),
+        Ok(true) => Ok(Some(raw_pid)),
         Ok(false) => Err(CliError::failed(format!(
-            "the daemon (pid {number}) has not exited after {} s",
+            "the daemon (pid {raw_pid}) has not exited after {} s",
             STOP_TIMEOUT.as_secs()
         ))
-        .hint(format!("`kill -KILL {number}` ends it: acknowledged changes are saved"))),
-        Err(error) => Err(stop_error(number, &error)),
+        .hint(format!("`kill -KILL {raw_pid}` ends it: acknowledged changes are saved"))),
+        Err(error) => Err(stop_error(raw_pid, &error)),
     }
 }
 
@@ -108,11 +112,7 @@ impl Process {
     }
 
     fn term(&self) -> rustix::io::Result<()> {
-        match rustix::process::pidfd_send_signal(&self.0, Signal::TERM) {
-            // The process has ended.
-            Err(Errno::SRCH) => Ok(()),
-            sent => sent,
-        }
+        rustix::process::pidfd_send_signal(&self.0, Signal::TERM)
     }
 
     fn wait_until_gone(&self, timeout: Duration) -> io::Result<bool> {

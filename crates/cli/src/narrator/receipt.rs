@@ -2,6 +2,8 @@
 
 use holdpoint_common::Receipt;
 
+use crate::summaries::counted;
+
 /// Formats the receipt of a cut. If no tool and no process was ended, their zero counts are left
 /// out. Returns `None` if no count remains.
 pub(super) fn receipt_text(receipt: &Receipt) -> Option<String> {
@@ -9,17 +11,16 @@ pub(super) fn receipt_text(receipt: &Receipt) -> Option<String> {
     if *uncounted || !tools.is_empty() || processes.total() > 0 {
         return Some(receipt.to_string());
     }
-    let counted = |count: usize, noun: &str, became: &str| {
-        let plural = if count == 1 { "" } else { "s" };
-        (count > 0).then(|| format!("{count} {noun}{plural} {became}"))
+    let part = |count: usize, noun: &str, became: &str| {
+        (count > 0).then(|| format!("{} {became}", counted(count, noun)))
     };
     let not_ended = (!processes.not_ended.is_empty()).then(|| {
         let pids: Vec<_> = processes.not_ended.iter().map(u32::to_string).collect();
         format!("could not end pid {}", pids.join(", "))
     });
     let parts = [
-        counted(asks.len(), "ask", "released"),
-        counted(prompts.len(), "prompt", "handed back"),
+        part(asks.len(), "ask", "released"),
+        part(prompts.len(), "prompt", "handed back"),
         not_ended,
     ];
     let parts: Vec<_> = parts.into_iter().flatten().collect();

@@ -4,10 +4,11 @@ use std::time::{Duration, SystemTime};
 
 use holdpoint_common::{RunProgress, Timestamp};
 
+use super::counted;
+
 /// The total of a finished run: `3 iterations, 1200 tokens, 1h 2m of work`.
 pub(crate) fn taken(progress: &RunProgress) -> String {
-    let plural = if progress.iteration == 1 { "" } else { "s" };
-    format!("{} iteration{plural}, {}", progress.iteration, spent(progress))
+    format!("{}, {}", counted(progress.iteration, "iteration"), spent(progress))
 }
 
 /// The progress of a run: `iteration 3, 1200 tokens, 1h 2m of work`.

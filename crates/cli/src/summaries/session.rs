@@ -18,7 +18,7 @@ fn progress(run: &RunProgress, tasks: TaskCounts) -> String {
 
 /// The status of a session and its run, and whether the session is only saved or damaged.
 pub(crate) fn status(session: &SessionSummary) -> String {
-    let status = doing(session);
+    let status = status_with_reason(session);
     let status = match &session.run {
         Some(run) => format!("{status}, {}", progress(run, session.tasks)),
         None => status,
@@ -32,8 +32,9 @@ pub(crate) fn damage(session: &SessionSummary) -> String {
     format!("{} ({}): {}", prose_line(&session.name), session.id, session.gaps)
 }
 
-/// The status of a session, and the reason if it is not running.
-pub(crate) fn doing(session: &SessionSummary) -> String {
+/// The status without the run, followed by its detail: the tool that asks, the cause of a hold, or
+/// the last outcome of an idle session.
+pub(crate) fn status_with_reason(session: &SessionSummary) -> String {
     match (&session.waits_for, &session.hold, session.status) {
         (Some(ask), Hold::Requested { .. }, _) => {
             format!("asks ({}), hold requested", prose_line(ask.request.tool_name()))

@@ -1,14 +1,14 @@
 //! Lays out transcript entries as lines. Only visible entries are laid out, and their lines are
 //! cached.
 
-mod folds;
+mod call_views;
 mod lines;
 
 use std::collections::HashMap;
 
 use ratatui::text::Line;
 
-use self::folds::{Fold, Folds};
+use self::call_views::{CallView, CallViews};
 use self::lines::lines_of;
 use super::markdown::MarkdownCache;
 use super::transcript::{Entry, Key, Kind, Transcript};
@@ -37,7 +37,7 @@ pub(crate) struct LayoutOptions {
 /// The cached layouts of visible entries.
 #[derive(Debug, Default)]
 pub(crate) struct Layouts {
-    pub(crate) folds: Folds,
+    pub(crate) calls: CallViews,
     options: LayoutOptions,
     laid: HashMap<Key, CachedLayout>,
     /// The number of the current pass: each frame, scroll and choice starts one.
@@ -47,7 +47,7 @@ pub(crate) struct Layouts {
 #[derive(Debug, Default)]
 struct CachedLayout {
     version: u32,
-    fold: Fold,
+    view: CallView,
     /// Whether an empty line precedes the entry.
     gap: bool,
     lines: Vec<Line<'static>>,
@@ -126,7 +126,7 @@ impl Layouts {
     }
 
     /// Chooses the previous or the next tool call and scrolls it into view. After the last call,
-    /// none is chosen.
+    /// none is chosen and the view returns to the end. Without an earlier call, the view stays.
     pub(crate) fn choose(
         &mut self,
         transcript: &Transcript,
@@ -139,18 +139,23 @@ impl Layouts {
         let entries = transcript.entries();
         let is_call = |entry: &Entry| matches!(entry.kind, Kind::Tool(_)) && options.steps;
         let current =
-            self.folds.chosen().and_then(|key| entries.iter().rposition(|entry| entry.key == key));
+            self.calls.chosen().and_then(|key| entries.iter().rposition(|entry| entry.key == key));
         let next = match (current, earlier) {
-            // The first call stays chosen.
             (_, true) => {
-                entries[..current.unwrap_or(entries.len())].iter().rposition(is_call).or(current)
+                let before = &entries[..current.unwrap_or(entries.len())];
+                // The first call stays chosen.
+                let Some(at) = before.iter().rposition(is_call).or(current) else {
+                    return self.calls.choose(None);
+                };
+                Some(at)
             }
             (Some(at), false) => {
                 entries[at + 1..].iter().position(is_call).map(|found| at + 1 + found)
             }
+            // Without a chosen call, there is no next one.
             (None, false) => None,
         };
-        self.folds.choose(next.map(|at| entries[at].key));
+        self.calls.choose(next.map(|at| entries[at].key));
         let Some(at) = next else { return *scroll = Scroll::End };
         let Some((first, row)) = self.top(transcript, *scroll, height) else { return };
         let above: usize = (first..at).map(|at| self.shown_height(transcript, at)).sum();
@@ -257,19 +262,19 @@ impl Layouts {
         let gap = self
             .shown_before(transcript, at)
             .is_some_and(|before| needs_gap(&transcript.entries()[before], entry));
-        let fold = self.folds.fold_of(entry.key);
+        let view = self.calls.view_of(entry.key);
         let is_new = !self.laid.contains_key(&entry.key);
         let laid = self.laid.entry(entry.key).or_default();
         laid.last_used = self.pass;
-        if is_new || laid.version != entry.version || laid.gap != gap || laid.fold != fold {
+        if is_new || laid.version != entry.version || laid.gap != gap || laid.view != view {
             laid.version = entry.version;
             laid.gap = gap;
-            laid.fold = fold;
+            laid.view = view;
             laid.lines.clear();
             if gap {
                 laid.lines.push(Line::default());
             }
-            lines_of(entry, self.options.width, fold, &mut laid.markdown, &mut laid.lines);
+            lines_of(entry, self.options.width, view, &mut laid.markdown, &mut laid.lines);
         }
         &laid.lines
     }
@@ -290,7 +295,8 @@ pub(crate) fn lines_of_transcript(events: &[holdpoint_common::Event]) -> Vec<Str
     let mut transcript = Transcript::new(std::process::id());
     events.iter().for_each(|event| transcript.add(event));
     let mut layouts = Layouts::default();
-    layouts.folds.toggle();
+    // None is chosen, so this opens all.
+    layouts.calls.toggle();
     let options = LayoutOptions { width: usize::from(u16::MAX), steps: true };
     let (lines, _) = layouts.window(&transcript, options, &mut Scroll::End, usize::from(u16::MAX));
     lines.iter().map(ToString::to_string).collect()

@@ -296,7 +296,7 @@ impl Session {
     }
 
     pub(crate) fn choose_none(&mut self) {
-        self.layouts.folds.choose(None);
+        self.layouts.calls.choose(None);
     }
 
     /// Scrolls the transcript. Returns whether to fetch more of the past.

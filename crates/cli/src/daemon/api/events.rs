@@ -58,10 +58,11 @@ pub(super) async fn attach(
     rt::spawn(async move {
         let end = tokio::select! {
             end = send_events(&mut writer, &session, attachment, query.snapshots) => end,
-            () = stopping.over() => Ok(ClientEnd::Stopped),
+            () = stopping.deadline_passed() => Ok(ClientEnd::Stopped),
         };
         // A client that is gone needs no end event.
         let Ok(end) = end else { return };
+        // Once the daemon is stopping, every stream reports that as its end.
         let _ = send_end(&mut writer, if stopping.has_begun() { ClientEnd::Stopped } else { end })
             .await;
     });
@@ -95,9 +96,9 @@ async fn send_events(
     writer.flush().await?;
     while writer.wait(attachment.next_batch(&mut batch, BATCH)).await? > 0 {
         if snapshots {
-            // The published snapshot already includes the changes by these events.
+            // Sent before the events, because it already includes their changes.
             let snapshot = session.snapshot();
-            // A change of the save state or of the clients has no number of its own.
+            // `>=`: a change of the save state or of the clients has no number of its own.
             if snapshot.seq >= sent.seq && !snapshot.differs_in_number_only(&sent) {
                 writer.put(Some("snapshot"), None, &snapshot).await?;
                 sent = snapshot;
@@ -131,7 +132,7 @@ pub(super) async fn watch(caller: Caller) -> Result<News, ApiError> {
         // No end event is sent: a client that is still there sees the end of the stream.
         let _ = tokio::select! {
             sent = send_news(&mut writer, watch) => sent,
-            () = stopping.over() => Ok(()),
+            () = stopping.deadline_passed() => Ok(()),
         };
     });
     Ok(News(stream))

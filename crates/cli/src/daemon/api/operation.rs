@@ -62,6 +62,8 @@ impl<'a> Operation<'a> {
 
     /// Adds each field of a type as an optional parameter of the query.
     pub(super) fn query<T: JsonSchema>(&mut self) {
+        // This separate root schema loses its definitions, so a field's type must not be a
+        // reference: it would lead nowhere.
         let schema = SchemaGenerator::default().into_root_schema_for::<T>();
         for (name, schema) in
             schema.get("properties").and_then(Value::as_object).into_iter().flatten()
@@ -97,13 +99,20 @@ impl<'a> Operation<'a> {
 
     /// Sets the type of the request's body.
     pub(super) fn body<T: JsonSchema>(&mut self, media: &str) {
-        // A body without fields can be left out, and is not described.
+        // This schema has the fields themselves, not a reference to them.
         let whole = SchemaGenerator::default().into_root_schema_for::<T>();
-        if whole.get("type") == Some(&json!("object")) && whole.get("properties").is_none() {
+        let is_object = whole.get("type") == Some(&json!("object"));
+        // A body without fields is not described.
+        if is_object && whole.get("properties").is_none() {
             return;
         }
         let schema = self.schemas.requests.subschema_for::<T>();
-        self.body = Some(json!({ "content": { media: { "schema": schema } } }));
+        let mut body = json!({ "content": { media: { "schema": schema } } });
+        // A missing object is read as `{}`, so only a body with required fields must be sent.
+        if !is_object || whole.get("required").is_some() {
+            body["required"] = json!(true);
+        }
+        self.body = Some(body);
     }
 
     /// Adds a response with a body.

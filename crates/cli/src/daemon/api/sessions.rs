@@ -12,7 +12,7 @@ use super::parts::{Id, SessionRef};
 use super::reply::{Done, Reply};
 use crate::daemon::error::ApiError;
 
-/// `GET sessions`
+/// `GET sessions`, the same in all versions: `status` lists the sessions of any daemon.
 pub(super) async fn list(AnyCaller(caller): AnyCaller) -> Result<Reply<SessionList>, ApiError> {
     Ok(Reply(SessionList { sessions: caller.sessions().list().await? }))
 }
@@ -31,6 +31,7 @@ pub(super) async fn open(
         }
         .into());
     }
+    // `Sessions::open` uses the supplies of the handle and ignores those of the request.
     let supplies = std::mem::take(&mut open.supplies);
     Ok(Reply(caller.sessions().with_supplies(supplies).open(open).await?.snapshot()))
 }

@@ -21,8 +21,8 @@ use crate::daemon::connection::{Connection, StreamPlace};
 /// How often the client is sent a sign of life.
 const BEAT: Duration = Duration::from_secs(15);
 
-/// How long a client may accept no bytes before its connection is cut. With up to two beats until a
-/// write notices it, the client is gone within a minute.
+/// How long a piece may wait for a client that does not read before its connection is cut. A piece
+/// waits only when the buffer of the socket is full. Beats alone fill it in about an hour.
 pub(super) const STALL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The approximate number of bytes written at once.

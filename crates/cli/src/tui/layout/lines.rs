@@ -10,7 +10,7 @@ use super::super::markdown::MarkdownCache;
 use super::super::style::selected;
 use super::super::transcript::{Entry, Kind, Tool, ToolState};
 use super::super::wrap::{wrap, wrap_exact};
-use super::folds::Fold;
+use super::call_views::CallView;
 use crate::summaries::{call_summary, first_line_summary, result_text, shorten};
 use crate::table::fit;
 use crate::tone::Tone;
@@ -25,7 +25,7 @@ const WENT_WELL: &str = "[exit code 0]";
 pub(super) fn lines_of(
     entry: &Entry,
     width: usize,
-    fold: Fold,
+    view: CallView,
     markdown: &mut MarkdownCache,
     lines: &mut Vec<Line<'static>>,
 ) {
@@ -51,7 +51,7 @@ pub(super) fn lines_of(
                 wrap(&Line::styled(line.to_owned(), style), width, "", lines);
             }
         }
-        Kind::Tool(tool) => lines_of_tool(tool, width, fold, lines),
+        Kind::Tool(tool) => lines_of_tool(tool, width, view, lines),
         Kind::Note(remark) => {
             let text = remark.text.split('\n').map(|line| (line, remark.tone));
             for (line, tone) in text.chain(remark.details.iter().map(|line| (&**line, Tone::Dim))) {
@@ -61,7 +61,7 @@ pub(super) fn lines_of(
     }
 }
 
-fn lines_of_tool(tool: &Tool, width: usize, fold: Fold, lines: &mut Vec<Line<'static>>) {
+fn lines_of_tool(tool: &Tool, width: usize, view: CallView, lines: &mut Vec<Line<'static>>) {
     let summary = match &tool.state {
         ToolState::Waits => String::new(),
         ToolState::Runs => {
@@ -93,15 +93,15 @@ fn lines_of_tool(tool: &Tool, width: usize, fold: Fold, lines: &mut Vec<Line<'st
     };
     let mut spans =
         vec![Span::styled(format!("{mark} "), tone.style()), Span::raw(call_summary(&tool.call))];
-    let result = (!fold.open && !summary.is_empty())
+    let result = (!view.open && !summary.is_empty())
         .then(|| Span::styled(format!("  └ {summary}"), Tone::Dim.style()));
-    let row_style = if fold.chosen { selected() } else { Style::new() };
+    let row_style = if view.chosen { selected() } else { Style::new() };
     let push_asks = |lines: &mut Vec<Line<'static>>| {
         for ask in &tool.asks {
             wrap(&Line::styled(format!("  {}", ask.text), ask.tone.style()), width, "    ", lines);
         }
     };
-    if !fold.open {
+    if !view.open {
         if tool.asks.is_empty() {
             spans.extend(result);
             return lines.push(on_one_line(spans, width).style(row_style));

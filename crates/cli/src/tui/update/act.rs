@@ -30,7 +30,7 @@ pub(super) fn act(state: &mut State, action: Action) -> Vec<Command> {
             vec![]
         }
         Action::Open => {
-            state.session.iter_mut().for_each(|session| session.layouts.folds.toggle());
+            state.session.iter_mut().for_each(|session| session.layouts.calls.toggle());
             vec![]
         }
         Action::Earlier | Action::Later => {

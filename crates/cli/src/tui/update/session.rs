@@ -45,10 +45,10 @@ pub(super) fn press(state: &mut State, key: &KeyEvent) -> Vec<Command> {
     if session.after_ask.swallows(form_key(key), now) {
         return vec![];
     }
-    let chosen = session.layouts.folds.chosen().is_some();
+    let chosen = session.layouts.calls.chosen().is_some();
     match key.code {
         KeyCode::Enter if chosen && key.modifiers.is_empty() => {
-            session.layouts.folds.toggle();
+            session.layouts.calls.toggle();
             return vec![];
         }
         // Any other key is for the prompt.

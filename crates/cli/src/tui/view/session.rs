@@ -112,7 +112,7 @@ fn hints(state: &State) -> Vec<(String, &'static str)> {
     let esc = |does| ("Esc".to_owned(), does);
     match &state.session {
         Some(session) if session.open_ask.is_some() => vec![hold_hint, help_hint],
-        Some(session) if session.layouts.folds.chosen().is_some() => {
+        Some(session) if session.layouts.calls.chosen().is_some() => {
             let back = if session.can_be_interrupted() { esc("interrupt") } else { esc("back") };
             vec![
                 ("Enter".to_owned(), "open or fold"),

@@ -34,8 +34,7 @@ fn the_served_openapi_description_matches_the_file() {
 
 #[test]
 fn the_description_has_every_path_and_no_dangling_reference() {
-    let written: Value =
-        serde_json::from_str(&std::fs::read_to_string(docs("openapi.json")).unwrap()).unwrap();
+    let written = written();
     let table = include_str!("../../../../common/src/api.rs");
     let rows = table.lines().filter_map(|line| line.strip_prefix("//! | `"));
     let mut documented = BTreeSet::new();
@@ -79,6 +78,21 @@ fn the_description_has_every_path_and_no_dangling_reference() {
             "{name}"
         );
     }
+}
+
+#[test]
+fn a_body_is_required_unless_it_can_be_left_out() {
+    let written = written();
+    let body = |path: &str| &written["paths"][path]["post"]["requestBody"];
+    for path in ["/sessions", "/sessions/{id}/prompts", "/asks/{ask}/answer"] {
+        assert_eq!(body(path)["required"], true, "{path}");
+    }
+    let optional = body("/sessions/{session}/open");
+    assert!(optional.is_object() && optional.get("required").is_none(), "{optional}");
+}
+
+fn written() -> Value {
+    serde_json::from_str(&std::fs::read_to_string(docs("openapi.json")).unwrap()).unwrap()
 }
 
 fn references(value: &Value, named: &mut BTreeSet<String>) {

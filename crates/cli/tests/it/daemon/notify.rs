@@ -73,7 +73,7 @@ async fn each_ask_is_notified_once() {
     house.start();
     let open = house.session().policy(PolicyMode::Ask).name("one");
     let session = house.sessions().open(open).await.unwrap();
-    session.prompt("shell: touch a\nshell: touch b").await.unwrap();
+    session.prompt("shell: touch a\nshell: touch b\nshell: touch c").await.unwrap();
     let first = notifications(&house, 1)[0].clone();
     let ask = house.sessions().inbox().await.unwrap()[0].ask.id.clone();
     assert_eq!(first, format!("{ask} {} one shell Run this command?", session.id()));
@@ -86,12 +86,18 @@ async fn each_ask_is_notified_once() {
     house.signal(Signal::KILL);
     house.wait_gone();
     house.start();
-    house.sessions().get(session.id().as_str()).await.unwrap();
+    let session = house.sessions().get(session.id().as_str()).await.unwrap();
     let other =
         house.sessions().open(house.session().policy(PolicyMode::Ask).name("two")).await.unwrap();
-    other.prompt("shell: touch c").await.unwrap();
+    other.prompt("shell: touch d").await.unwrap();
     let lines = notifications(&house, 3);
     assert!(lines.len() == 3 && lines[2].contains(" two shell "), "{lines:?}");
+    // The next ask of "one" was raised before the restart, but is shown only now.
+    let shown = session.snapshot().asks[0].id.clone();
+    assert!(lines[1].starts_with(&format!("{shown} ")), "{lines:?}");
+    session.answer(&shown, Answer::Deny { reason: None }).await.unwrap();
+    let lines = notifications(&house, 4);
+    assert!(lines.len() == 4 && lines[3].contains(" one shell "), "{lines:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -290,6 +290,20 @@ fn scrolling_stays_put_while_text_arrives() {
 }
 
 #[test]
+fn choosing_an_earlier_call_without_any_does_not_scroll() {
+    let mut scene = Scene::session();
+    scene.turn("Go.");
+    for number in 0..100 {
+        scene.replies(number, &format!("Message {number}."));
+    }
+    scene.screen(80, 24);
+    scene.press("pgup");
+    let before = scene.screen(80, 24);
+    scene.press("ctrl+up");
+    assert_eq!(scene.screen(80, 24), before);
+}
+
+#[test]
 fn scrolling_to_the_first_line_fetches_older_facts() {
     let mut scene = Scene::session();
     // As if only the newest facts had arrived.

@@ -6,7 +6,7 @@ use super::super::transcript::Key;
 
 /// The open tool calls, and the chosen one.
 #[derive(Debug, Default)]
-pub(crate) struct Folds {
+pub(crate) struct CallViews {
     /// Whether calls are open by default. Those in `exceptions` are the opposite.
     open_by_default: bool,
     exceptions: HashSet<Key>,
@@ -15,12 +15,12 @@ pub(crate) struct Folds {
 
 /// How a call is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Fold {
+pub(super) struct CallView {
     pub(super) open: bool,
     pub(super) chosen: bool,
 }
 
-impl Folds {
+impl CallViews {
     /// Opens or folds the chosen call, or all calls if none is chosen.
     pub(crate) fn toggle(&mut self) {
         match self.chosen {
@@ -41,8 +41,8 @@ impl Folds {
         self.chosen = key;
     }
 
-    pub(super) fn fold_of(&self, key: Key) -> Fold {
-        Fold {
+    pub(super) fn view_of(&self, key: Key) -> CallView {
+        CallView {
             open: self.open_by_default != self.exceptions.contains(&key),
             chosen: self.chosen == Some(key),
         }
