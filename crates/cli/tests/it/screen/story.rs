@@ -1,12 +1,12 @@
 //! Whole stories: from the hub into a session and back, and two clients in one session.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use holdpoint_common::{Event, Fact, PromptFact};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::tty::{Tty, signal_to};
-use crate::world::{World, rounds};
+use crate::world::{World, patience, rounds};
 
 impl World {
     /// Opens a session with this name that plays a script.
@@ -114,12 +114,18 @@ fn m_c6_esc_interrupts_and_says_so() {
     world.opens("one", &["--policy", "all"], "shell: sleep 1000");
     let mut tty = Tty::run(&world, &["attach", "one"]);
     tty.wait_for("● shell: sleep 1000");
+    let runs = || world.census.living().iter().any(|(_, what)| what.contains("sleep 1000"));
+    let by = Instant::now() + patience();
+    while !runs() {
+        assert!(Instant::now() < by, "the process has not started");
+        std::thread::yield_now();
+    }
     tty.press("\x1b");
     tty.wait_for("Agent interrupted");
     tty.wait_for("1 tool stopped, 1 process ended");
     tty.press("\x18d");
     tty.end(0);
-    assert!(!world.census.living().iter().any(|(_, what)| what.contains("sleep 1000")));
+    assert!(!runs());
 }
 
 #[test]
