@@ -41,7 +41,12 @@ impl Reader<'_> {
             Some(b'\'' | b'"') => false,
             _ => true,
         };
-        if end.is_empty() || !closed || !self.peek().is_none_or(is_meta) {
+        // A process substitution directly after it is a part of the delimiter.
+        let continues = match self.peek() {
+            Some(b'<' | b'>') => self.peek_at(1) == Some(b'('),
+            next => !next.is_none_or(is_meta),
+        };
+        if end.is_empty() || !closed || continues {
             return Err(Stop("the delimiter of a here-document is not a plain word"));
         }
         self.pending_heredocs.push(Heredoc { end, expands: quote.is_none(), untabbed });

@@ -300,6 +300,9 @@ const MAY_BE_CURL: &[&str] = &[
     "bash -i -c 'shopt -u -- interactive_comments\necho a # ; curl x'",
     "shopt -so -- keyword; bash -c : BASH_ENV=/dev/stdin <<< 'curl x'",
     "shopt -so - keyword; bash -c : BASH_ENV=/dev/stdin <<< 'curl x'",
+    // The delimiter is the whole word, with the process substitution.
+    "cat <<EOF<(echo a)\nEOF<(echo a)\ncurl x\nEOF",
+    "cat <<'EOF'>(cat)\nEOF>(cat)\ncurl x\nEOF",
     // Shells that read their standard input.
     "echo curl | fakeroot",
     "echo curl | chroot /",
