@@ -61,7 +61,8 @@ impl Reader<'_> {
         // The longest is `function`, so nine bytes are enough.
         let next = self.rest().as_bytes();
         let word = next[..next.len().min(9)].split(|&byte| is_meta(byte)).next()?;
-        RESERVED.iter().find(|reserved| reserved.as_bytes() == word).copied()
+        let reserved = RESERVED.iter().find(|reserved| reserved.as_bytes() == word)?;
+        self.word_ends_at(reserved.len()).then_some(*reserved)
     }
 
     fn eat_reserved(&mut self, word: &str) -> bool {
@@ -97,7 +98,7 @@ impl Reader<'_> {
             if self.eat_reserved("time") {
                 for option in ["-p", "--"] {
                     self.blanks();
-                    if self.rest().starts_with(option) && self.peek_at(2).is_none_or(is_meta) {
+                    if self.rest().starts_with(option) && self.word_ends_at(2) {
                         self.at += 2;
                     }
                 }
@@ -197,14 +198,14 @@ impl Reader<'_> {
 
     fn for_clause(&mut self) -> Result<(), Stop> {
         self.blanks();
-        let name = self.name().filter(|_| self.peek().is_none_or(is_meta));
+        let name = self.name().filter(|_| self.word_ends_at(0));
         let name =
             name.ok_or_else(|| self.expected("arithmetic or an invalid variable name in a loop"))?;
         self.record_unknown_assignment(name);
         self.gap();
         if !self.eat(";") {
             self.lines()?;
-            if self.rest().starts_with("in") && self.peek_at(2).is_none_or(is_meta) {
+            if self.rest().starts_with("in") && self.word_ends_at(2) {
                 self.at += 2;
                 self.gap();
                 while !matches!(self.peek(), None | Some(b';' | b'\n')) {
@@ -224,7 +225,7 @@ impl Reader<'_> {
         }
         self.operand()?;
         self.lines()?;
-        if !(self.rest().starts_with("in") && self.peek_at(2).is_none_or(is_meta)) {
+        if !(self.rest().starts_with("in") && self.word_ends_at(2)) {
             return Err(Stop("bash would expect `in` here"));
         }
         self.at += 2;

@@ -1,7 +1,7 @@
 //! Here-documents: their delimiters and their text.
 
 use super::quote::Quotes;
-use super::reader::{Reader, Stop, is_meta};
+use super::reader::{Reader, Stop};
 use super::word::WordBuilder;
 
 /// A here-document, read up to its delimiter.
@@ -41,12 +41,7 @@ impl Reader<'_> {
             Some(b'\'' | b'"') => false,
             _ => true,
         };
-        // A process substitution directly after it is a part of the delimiter.
-        let continues = match self.peek() {
-            Some(b'<' | b'>') => self.peek_at(1) == Some(b'('),
-            next => !next.is_none_or(is_meta),
-        };
-        if end.is_empty() || !closed || continues {
+        if end.is_empty() || !closed || !self.word_ends_at(0) {
             return Err(Stop("the delimiter of a here-document is not a plain word"));
         }
         self.pending_heredocs.push(Heredoc { end, expands: quote.is_none(), untabbed });

@@ -206,9 +206,18 @@ impl<'a> Reader<'a> {
             Ok(())
         }
     }
+
+    /// Whether an unquoted word ends before the byte at this distance. A process substitution
+    /// continues the word.
+    pub(super) fn word_ends_at(&self, distance: usize) -> bool {
+        match self.peek_at(distance) {
+            Some(b'<' | b'>') => self.peek_at(distance + 1) != Some(b'('),
+            next => next.is_none_or(is_meta),
+        }
+    }
 }
 
-/// Whether the byte ends a word, unless it is quoted.
+/// Whether the byte ends a word, unless it is quoted or begins a process substitution.
 pub(super) fn is_meta(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'|' | b'&' | b';' | b'(' | b')' | b'<' | b'>')
 }

@@ -119,6 +119,25 @@ fn after_a_redirection_no_word_is_reserved() {
 }
 
 #[test]
+fn a_process_substitution_continues_a_reserved_word() {
+    let world = hostile::world(&["write(**)"]);
+    for command in [
+        "for x in<(good); do good; done",
+        "for x in a; do<(good) good; done",
+        "if good; then<(good) good; fi",
+        "if good; then good; fi<(good)",
+        "while good; do good; done>(good)",
+    ] {
+        assert_ne!(bash_says(command), "", "{command}");
+        assert_eq!(world.verdict(command), Verdict::Ask, "{command}");
+    }
+    for command in ["if good; then good; fi > f", "while good; do good; done > f"] {
+        assert_eq!(bash_says(command), "", "{command}");
+        assert_eq!(world.verdict(command), Verdict::Allow, "{command}");
+    }
+}
+
+#[test]
 fn every_allowed_command_is_valid_in_bash() {
     let world = hostile::world(&["write(**)"]);
     for script in WHOLE {
