@@ -144,7 +144,7 @@ pub(crate) fn run(
             }) => "no client can find this daemon",
             () = wait_until_idle_stop(&host) => "idle",
         };
-        // After a signal, the time limit runs already.
+        // After a signal, an earlier time limit runs already and ends first.
         shutdown::start_time_limit(claim.sockets().clone());
         tracing::info!(cause, "stopping");
         // From now on, clients find no daemon and start the next one, which waits for the lock.

@@ -1,5 +1,5 @@
-//! The state of the whole screen. `update` changes it. Drawing records what is visible, and
-//! restores the hub's cursor after changes of the list.
+//! The state of the whole screen. `update` changes it. Drawing records which parts are
+//! visible, and restores the hub's cursor after changes of the list.
 
 use std::time::Duration;
 use std::time::Instant;
