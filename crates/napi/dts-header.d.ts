@@ -116,7 +116,7 @@ type KnownErrorCode =
   // Invalid arguments and settings.
   | 'invalidArgument' | 'config' | 'alreadyStarted'
   // Saving, and the connection to a daemon.
-  | 'notSaving' | 'store' | 'start' | 'unreachable' | 'disconnected' | 'otherVersion'
+  | 'notSaving' | 'store' | 'start' | 'unreachable' | 'disconnected' | 'otherVersion' | 'fromTool'
   // A session that is gone, thrown by hooks; a daemon or process that is about to end.
   | 'ended' | 'stopped'
   // Bugs and failures: of a session's actor, of this package, of its installation.

@@ -229,6 +229,7 @@ impl From<FoldersError> for CliError {
                 };
             }
             FoldersError::Config { path, error } => return Self::config(path, error),
+            FoldersError::Refused(error) => return SessionError::from(error.clone()).into(),
             FoldersError::NoHome => "set HOME, or use --state-dir".to_owned(),
             FoldersError::SocketPath { .. } => "set a shorter path with --state-dir or XDG_RUNTIME_DIR".to_owned(),
             FoldersError::Unreadable { .. } => {

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use holdpoint_common::{
     Answer, Ask, AskFact, AskId, AskRequest, AssistantMessage, BlockKind, Body, CallId, CutCause,
     Delta, Event, Fact, Gap, Gaps, Hold, HoldCause, HoldState, ItemId, JobFact, Outcome, PauseKind,
-    PromptFact, PromptId, Receipt, RestoreCause, RunFact, SessionFact, Tasks, Timestamp, TurnFact,
-    Usage, Who,
+    PromptFact, PromptId, Receipt, RefusedClient, RestoreCause, RunFact, SessionFact, Tasks,
+    Timestamp, TurnFact, Usage, Who,
 };
 use holdpoint_tools::shown::{line, prose, prose_line};
 
@@ -178,6 +178,7 @@ impl Narrator {
             SessionFact::Closed { by } => {
                 Remark::new(Tone::Strong, format!("closed {}", prose_line(&by.origin())))
             }
+            SessionFact::ClientRefused(refused) => refused_client(refused),
             SessionFact::Opened { .. } => return None,
             SessionFact::Renamed { .. }
             | SessionFact::ModelChanged { .. }
@@ -384,6 +385,17 @@ fn restored(cause: RestoreCause) -> Option<Remark> {
         RestoreCause::Restart => Some(Remark::new(Tone::Dim, "the daemon was restarted")),
         RestoreCause::Unloaded => None,
     }
+}
+
+/// The words about a process of the session's tools that was refused as a client.
+fn refused_client(client: &RefusedClient) -> Remark {
+    let RefusedClient { pid, program, request } = client;
+    let text = format!(
+        "! refused: {} (pid {pid}), a program that the agent has started, tried to act as you: {}",
+        prose_line(program),
+        shorten(&prose_line(request)),
+    );
+    Remark::new(Tone::Warning, text)
 }
 
 fn job_remark(fact: &JobFact) -> Remark {

@@ -82,6 +82,18 @@ impl Who {
     }
 }
 
+/// A client that the daemon refused because a tool call had started its process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RefusedClient {
+    /// Process id of the client.
+    pub pid: u32,
+    /// Name of the client's program, at most 15 bytes.
+    pub program: String,
+    /// Method and path of the request, cut to a bounded length.
+    pub request: String,
+}
+
 impl fmt::Display for Who {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.pid {

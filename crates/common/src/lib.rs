@@ -52,7 +52,7 @@ pub use id::{AskId, CallId, IdError, ItemId, MAX_SESSION_ID, PromptId, SessionId
 pub use time::Timestamp;
 
 // Sessions.
-pub use client::{COMMANDS, Who};
+pub use client::{COMMANDS, RefusedClient, Who};
 pub use gaps::{Gap, Gaps};
 pub use hold::{Hold, HoldCause, HoldState};
 pub use run::{

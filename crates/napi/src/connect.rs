@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use holdpoint_common::api::{API_VERSION, DaemonStatus};
+use holdpoint_common::api::{API_VERSION, DaemonStatus, ErrorBody};
 use holdpoint_common::{Config, SessionError};
 use holdpoint_session::folders::Folders;
 use holdpoint_session::remote::http::{self, HttpError, Method};
@@ -37,8 +37,8 @@ pub struct ConnectOptions {
 /// for the daemon's sessions.
 ///
 /// Rejects with `unreachable` if no daemon runs, with `disconnected` if it does not answer, with
-/// `otherVersion` if it has another version of the API, and with `config` if the configuration is
-/// wrong.
+/// `otherVersion` if it has another version of the API, with `fromTool` if a tool call has started
+/// this process, and with `config` if the configuration is wrong.
 #[napi(
     catch_unwind,
     ts_args_type = "options?: ConnectOptions",
@@ -81,7 +81,7 @@ async fn find_daemon(sockets: Vec<PathBuf>) -> Result<PathBuf, Failure> {
     let mut unreachable = None;
     for socket in sockets {
         match request_status(&socket).await {
-            Ok(status) => return check_version(&status).map(|()| socket),
+            Ok(status) => return check_version(&status?).map(|()| socket),
             Err(error @ HttpError::Unreachable { .. }) => unreachable = unreachable.or(Some(error)),
             Err(error) => {
                 return Err(Failure::new(
@@ -95,13 +95,17 @@ async fn find_daemon(sockets: Vec<PathBuf>) -> Result<PathBuf, Failure> {
     Err(SessionError::Unreachable { message }.into())
 }
 
-async fn request_status(socket: &Path) -> Result<DaemonStatus, HttpError> {
-    let status = http::request(socket, Method::GET, "/v1/status", &[], None)
-        .await?
-        .whole(MAX_STATUS_BYTES)
-        .await?;
-    // A response of any other server counts as version 0.
-    Ok(serde_json::from_slice(&status).unwrap_or_default())
+/// Requests the status of the daemon. The outer error means that no complete response arrived, the
+/// inner one that the daemon refused the request.
+async fn request_status(socket: &Path) -> Result<Result<DaemonStatus, SessionError>, HttpError> {
+    let response = http::request(socket, Method::GET, "/v1/status", &[], None).await?;
+    let is_refused = !response.status().is_success();
+    let body = response.whole(MAX_STATUS_BYTES).await?;
+    match serde_json::from_slice::<ErrorBody>(&body) {
+        Ok(refused) if is_refused => Ok(Err(refused.into())),
+        // A response of any other server counts as version 0.
+        _ => Ok(Ok(serde_json::from_slice(&body).unwrap_or_default())),
+    }
 }
 
 fn check_version(status: &DaemonStatus) -> Result<(), Failure> {

@@ -90,6 +90,7 @@ impl From<SessionError> for Failure {
 impl From<FoldersError> for Failure {
     fn from(error: FoldersError) -> Self {
         match error {
+            FoldersError::Refused(error) => SessionError::from(error).into(),
             FoldersError::NoHome => Self::new("failed", error).hint("set HOME, or pass stateDir"),
             FoldersError::SocketPath { .. } => {
                 Self::argument(error).hint("pass a shorter stateDir")

@@ -1,6 +1,6 @@
 // Tests of errors: every declared code is thrown by real code, with its shape.
 import assert from 'node:assert/strict'
-import { open as openFile, readFile, rename } from 'node:fs/promises'
+import { open as openFile, readFile, rename, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { createRequire } from 'node:module'
 import path from 'node:path'
@@ -224,6 +224,26 @@ test('m_f1_a_missing_daemon_and_another_version_are_reported', async () => {
   const error = await fails('otherVersion', connect({ socket }))
   assert.match(error.message, /9\.9\.9.*|4711/)
   assert.match(error.hint, /restart/)
+})
+
+test('m_g1_a_program_of_a_tool_call_can_not_connect', { skip: !program && 'HOLDPOINT_PROGRAM is not set' }, async () => {
+  const { sessions, stateDir } = await startDaemon()()
+  const cwd = await folder()
+  const client = `
+    import { connect } from ${JSON.stringify(path.join(root, 'index.mjs'))}
+    await connect(${JSON.stringify({ stateDir })}).then(() => console.log('connected'), ({ code, hint }) => console.log(code, hint))
+  `
+  await writeFile(path.join(cwd, 'client.mjs'), client)
+  const { stdout } = await run(process.execPath, ['client.mjs'], { cwd })
+  assert.equal(stdout, 'connected\n', 'the control: the same program, started by the user')
+  const id = await open(sessions, { cwd, policy: 'all' })
+  const seen = await record(sessions, id)
+  await sessions.sessionPrompt(id, `shell: "${process.execPath}" client.mjs > answer`)
+  const { body } = await seen.event('clientRefused')
+  assert.equal(body.request, 'GET /v1/status')
+  await seen.event('turnFinished')
+  assert.match(await readFile(path.join(cwd, 'answer'), 'utf8'), /^fromTool .*--state-dir/)
+  thrownCodes.add('fromTool')
 })
 
 test('m_f1_killing_a_busy_daemon_is_reported', { skip: !program && 'HOLDPOINT_PROGRAM is not set' }, async () => {

@@ -10,6 +10,7 @@ mod gate;
 mod model;
 mod outbox;
 mod queue;
+mod refused;
 pub(crate) mod ring;
 mod run;
 mod runner;
@@ -44,6 +45,7 @@ use turn_end::TurnEndWaiters;
 
 pub(crate) use client::{Attach, Attached, ClientQueue, OlderFacts};
 pub(crate) use model::UseModel;
+pub(crate) use refused::RecordRefusal;
 #[cfg(feature = "test-support")]
 pub(crate) use shutdown::PanicNow;
 pub(crate) use shutdown::Unload;

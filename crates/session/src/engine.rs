@@ -13,7 +13,7 @@ use holdpoint_tools::{
 use thiserror::Error;
 use tokio::runtime;
 
-use crate::local::LoadMeter;
+use crate::local::{LoadMeter, RefusalLog};
 use crate::manager::{Manager, Shutdown};
 use crate::model::Catalog;
 use crate::session_env::{EngineEnv, ToolboxMaker};
@@ -79,6 +79,12 @@ impl Engine {
     #[must_use]
     pub fn load_meter(&self) -> LoadMeter {
         LoadMeter::new(&self.manager)
+    }
+
+    /// Records clients that the embedder refuses because a tool call has started them.
+    #[must_use]
+    pub fn refusal_log(&self) -> RefusalLog {
+        RefusalLog::new(&self.manager)
     }
 }
 

@@ -7,12 +7,16 @@
 mod lock;
 mod private;
 
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy;
 use etcetera::base_strategy::Xdg;
+use holdpoint_common::api::RequestError;
 use holdpoint_common::{Config, ConfigError};
+use holdpoint_tools::Ancestry;
+use nix::unistd::{Uid, User};
 
 pub use lock::{LockError, SessionsLock};
 pub use private::{Exposed, check_file, make_folder, open};
@@ -41,6 +45,10 @@ pub enum FoldersError {
     /// The user has no home folder.
     #[error("no home folder found")]
     NoHome,
+    /// A tool call has started this process, so it must not act as the user; or this can't be
+    /// excluded.
+    #[error(transparent)]
+    Refused(#[from] RequestError),
     /// A folder can't be created, or a file in it can't be read or written.
     #[error("{}: {error}", path.display())]
     Io {
@@ -80,13 +88,43 @@ pub enum FoldersError {
     },
 }
 
+/// Whether the home folder of the environment is the one of the user database.
+fn is_own_home() -> bool {
+    let own = User::from_uid(Uid::current()).ok().flatten().map(|user| user.dir);
+    let [own, given] = [own, std::env::home_dir()].map(|home| fs::canonicalize(home?).ok());
+    own.is_none() || given.is_none() || own == given
+}
+
+/// Checks that no tool call has started this process.
+fn check_not_from_tool() -> Result<(), RequestError> {
+    let ancestry = Ancestry::of_this_process()
+        .map_err(|error| RequestError::Unverified { message: error.to_string() })?;
+    if ancestry.supervisors.is_empty() { Ok(()) } else { Err(RequestError::FromTool) }
+}
+
 impl Folders {
     /// The user's own folders, according to the XDG base directories, or all of them below
     /// `state_dir`.
     ///
+    /// A process that a tool call has started gets other folders than the user's own: those below
+    /// a `state_dir`, or below another home than the user database has.
+    ///
+    /// # Errors
+    /// There is no home folder, or `state_dir` is relative and there is no current folder. Without
+    /// a `state_dir`, also [`Refused`](FoldersError::Refused).
+    pub fn find(state_dir: Option<&Path>) -> Result<Self, FoldersError> {
+        if state_dir.is_none() && is_own_home() {
+            check_not_from_tool()?;
+        }
+        Self::locate(state_dir)
+    }
+
+    /// Like [`find`](Self::find), but only to name the folders: also in a process that a tool call
+    /// has started.
+    ///
     /// # Errors
     /// There is no home folder, or `state_dir` is relative and there is no current folder.
-    pub fn find(state_dir: Option<&Path>) -> Result<Self, FoldersError> {
+    pub fn locate(state_dir: Option<&Path>) -> Result<Self, FoldersError> {
         if let Some(dir) = state_dir {
             let dir = std::path::absolute(dir)
                 .map_err(|error| FoldersError::Io { path: dir.to_owned(), error })?;

@@ -77,7 +77,7 @@ mod turn;
 // Setup.
 pub use engine::{Engine, EngineBuilder, StartError, builtin_tools};
 pub use load::Load;
-pub use local::{LoadMeter, SessionChanges};
+pub use local::{LoadMeter, RefusalLog, SessionChanges};
 
 // Sessions, and one session.
 pub use attach_from::AttachFrom;

@@ -3,6 +3,7 @@
 
 mod attachment;
 mod load;
+mod refusal_log;
 mod session;
 mod sessions;
 mod turn_end;
@@ -11,6 +12,7 @@ mod watch;
 
 pub(crate) use attachment::LocalAttachment;
 pub use load::{LoadMeter, SessionChanges};
+pub use refusal_log::RefusalLog;
 pub(crate) use session::{ClientContext, LocalSession};
 pub(crate) use sessions::LocalSessions;
 pub(crate) use verbs::CarryOut;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
-use holdpoint_common::{Limits, PolicyError, SessionSettings, Snapshot, Supplies};
+use holdpoint_common::{Limits, PolicyError, SessionId, SessionSettings, Snapshot, Supplies};
 use holdpoint_tools::{Policy, Supervisor, Toolbox, Workspace, environment};
 use tokio::runtime;
 
@@ -34,6 +34,7 @@ pub(crate) struct EngineEnv {
 /// The environment of one session: its model, workspace, tools and limits.
 #[derive(Clone)]
 pub(crate) struct SessionEnv {
+    pub(crate) id: SessionId,
     pub(crate) model: Arc<dyn Model>,
     pub(crate) workspace: Arc<Workspace>,
     pub(crate) toolbox: ToolboxMaker,
@@ -88,6 +89,7 @@ impl EngineEnv {
         let system =
             supplies.system_prompt.as_deref().map_or_else(|| Arc::clone(&self.system), Arc::from);
         Ok(SessionEnv {
+            id: settings.id.clone(),
             model,
             workspace: Arc::new(Workspace::new(root, env, policy).with_display(display)),
             toolbox: Arc::clone(&self.toolbox),

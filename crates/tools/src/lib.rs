@@ -107,7 +107,8 @@ pub use ask::{
 // Processes.
 pub use background::{BackgroundJobs, JobOutput, JobState, MAX_JOBS};
 pub use process::{
-    Exit, Process, ProcessSpec, Processes, Read, SUPERVISOR_NAME, Supervisor, supervise_if_asked,
+    Ancestry, Exit, Process, ProcessSpec, Processes, Read, SUPERVISOR_NAME, Supervisor,
+    SupervisorAbove, supervise_if_asked,
 };
 
 // Built-in tools.

@@ -7,6 +7,7 @@
 
 #[cfg(target_os = "linux")]
 mod abandoned;
+mod ancestry;
 mod exit;
 mod group;
 pub(crate) mod lossy;
@@ -34,13 +35,15 @@ use holdpoint_common::limits::ABANDON_AFTER;
 use rustix::event::Timespec;
 use rustix::process::Pid;
 
+pub use ancestry::{Ancestry, SupervisorAbove};
 pub use exit::Exit;
 pub use program::{Process, Read};
 use running::Running;
 
-/// The `argv[0]` of a supervisor, which [`supervise_if_asked`] checks. It does not contain the name
-/// of this program: `pkill -f` with that name must leave the supervisors alive, because they end
-/// the processes that they started.
+/// The `argv[0]` of a supervisor, which [`supervise_if_asked`] checks, and the name of its process.
+/// It does not contain the name of this program: `pkill -f` with that name must leave the
+/// supervisors alive, because they end the processes that they started. A process's name has at
+/// most 15 bytes.
 pub const SUPERVISOR_NAME: &str = "tool-supervisor";
 
 /// How long the processes that a program leaves behind may take to end by themselves, such as the
@@ -103,6 +106,7 @@ pub struct Processes(Arc<Call>);
 struct Call {
     supervisor: Supervisor,
     grace: Duration,
+    label: Option<String>,
     state: Mutex<CallState>,
 }
 
@@ -120,7 +124,16 @@ impl Processes {
     /// Creates an empty set for one call. `grace` is the time between TERM and KILL.
     #[must_use]
     pub fn new(supervisor: Supervisor, grace: Duration) -> Self {
-        Self(Arc::new(Call { supervisor, grace, state: Mutex::default() }))
+        Self(Arc::new(Call { supervisor, grace, label: None, state: Mutex::default() }))
+    }
+
+    /// Creates an empty set whose supervisors have a label, such as the id of a session.
+    /// [`SupervisorAbove::label`] reads it, and so can every user, for example with `ps`. A label
+    /// has at most 200 bytes.
+    #[must_use]
+    pub fn labelled(supervisor: Supervisor, grace: Duration, label: impl Into<String>) -> Self {
+        let label = Some(label.into());
+        Self(Arc::new(Call { supervisor, grace, label, state: Mutex::default() }))
     }
 
     /// The time between TERM and KILL.
@@ -129,10 +142,16 @@ impl Processes {
         self.0.grace
     }
 
-    /// Creates an empty set with the same supervisor and grace.
+    /// Creates an empty set with the same supervisor, grace and label.
     #[must_use]
     pub fn with_same_settings(&self) -> Self {
-        Self::new(self.0.supervisor.clone(), self.0.grace)
+        let Call { supervisor, grace, label, .. } = &*self.0;
+        Self(Arc::new(Call {
+            supervisor: supervisor.clone(),
+            grace: *grace,
+            label: label.clone(),
+            state: Mutex::default(),
+        }))
     }
 
     /// Starts a program.
@@ -156,7 +175,7 @@ impl Processes {
         };
         let started =
             watch::spawn_watcher(self.0.grace, Arc::clone(&running)).and_then(|watcher| {
-                let started = start::start(&self.0.supervisor, &spec, self.0.grace, &running)?;
+                let started = start::start(&self.0, &spec, &running)?;
                 Ok(watcher.watch(started))
             });
         match started {

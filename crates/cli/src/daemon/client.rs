@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use holdpoint_common::api::{API_VERSION, DaemonStatus, ErrorBody};
+use holdpoint_common::api::{API_VERSION, DaemonStatus, ErrorBody, RequestError};
 use holdpoint_common::{Config, SessionError};
 use holdpoint_session::folders::Folders;
 use holdpoint_session::remote::http::{self, HttpError, Method, StatusCode};
@@ -178,15 +178,15 @@ async fn request_status(socket: &Path) -> Result<Result<DaemonStatus, CliError>,
         StatusCode::OK => {
             serde_json::from_slice(&body).map_err(|error| not_our_daemon(socket, &error))
         }
-        StatusCode::FORBIDDEN => {
-            Err(CliError::failed(format!("the daemon at {} serves another user", socket.display()))
-                .hint("set another folder with --state-dir"))
-        }
-        code => Err(match serde_json::from_slice::<ErrorBody>(&body) {
-            Ok(body) => {
-                let hint = body.hint.clone().unwrap_or_else(|| "try again".to_owned());
-                let refused = SessionError::from(body);
-                CliError::failed(format!("the daemon refused the request: {refused}")).hint(hint)
+        code => Err(match serde_json::from_slice::<ErrorBody>(&body).map(SessionError::from) {
+            Ok(SessionError::Request(RequestError::Forbidden)) => {
+                CliError::failed(format!("the daemon at {} serves another user", socket.display()))
+                    .hint("set another folder with --state-dir")
+            }
+            Ok(refused @ SessionError::Request(RequestError::FromTool)) => refused.into(),
+            Ok(refused) => {
+                let message = format!("the daemon refused the request: {refused}");
+                CliError::failed(message).hint(refused.hint().unwrap_or("try again"))
             }
             Err(_) => not_our_daemon(socket, &code),
         }),

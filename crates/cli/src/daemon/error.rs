@@ -114,7 +114,9 @@ fn status_of_request(error: &RequestError) -> StatusCode {
         | RequestError::TooManyStreams { .. }
         | RequestError::TooManyImports { .. } => StatusCode::TOO_MANY_REQUESTS,
         RequestError::OtherVersion { .. } => StatusCode::UPGRADE_REQUIRED,
-        RequestError::Forbidden => StatusCode::FORBIDDEN,
+        RequestError::Forbidden | RequestError::FromTool | RequestError::Unverified { .. } => {
+            StatusCode::FORBIDDEN
+        }
         RequestError::UnknownPath { .. } => StatusCode::NOT_FOUND,
         RequestError::UnknownMethod { .. } => StatusCode::METHOD_NOT_ALLOWED,
         RequestError::Failed { .. } => StatusCode::INTERNAL_SERVER_ERROR,

@@ -16,6 +16,7 @@ use tracing_appender::non_blocking::ErrorCounter;
 use super::claim::Sockets;
 use super::connection::Connections;
 use super::desktop::Desktops;
+use super::peer::Peers;
 
 /// How long streams may take to send their last events, and then to send their end.
 const LAST_FRAMES_TIMEOUT: Duration = Duration::from_millis(500);
@@ -33,6 +34,7 @@ pub(super) struct Host {
     pub(super) limits: Limits,
     pub(super) browsers: Browsers,
     pub(super) connections: Connections,
+    pub(super) peers: Peers,
     pub(super) desktops: Arc<Desktops>,
     /// Limits the number of concurrent imports.
     pub(super) importing: Arc<Semaphore>,
@@ -113,6 +115,7 @@ impl StopSubscription {
 impl Host {
     pub(super) fn new(
         engine: &Engine,
+        peers: Peers,
         browsers: Browsers,
         store: Sqlite,
         limits: Limits,
@@ -126,6 +129,7 @@ impl Host {
             limits,
             browsers,
             connections: Connections::default(),
+            peers,
             desktops: Arc::new(Desktops::new(environment())),
             importing: Arc::new(Semaphore::new(MAX_IMPORTS)),
             since: SystemTime::now().into(),

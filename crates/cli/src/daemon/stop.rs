@@ -3,7 +3,10 @@
 use std::io;
 use std::time::{Duration, Instant};
 
+use holdpoint_common::SessionError;
+use holdpoint_common::api::RequestError;
 use holdpoint_session::folders::Folders;
+use holdpoint_tools::Ancestry;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, geteuid};
 use tokio::net::UnixStream;
@@ -86,6 +89,9 @@ async fn listening_pid(folders: &Folders) -> Result<Option<Pid>, CliError> {
             Err(error) => return Err(failed(error)),
         };
         let pid = peer.pid().and_then(Pid::from_raw).filter(|_| peer.uid() == geteuid().as_raw());
+        if let Some(pid) = pid {
+            check_not_from_tool(pid)?;
+        }
         return pid.map(Some).ok_or_else(|| {
             CliError::failed(format!(
                 "the program listening on {} is not one of this user's processes here",
@@ -95,6 +101,19 @@ async fn listening_pid(folders: &Folders) -> Result<Option<Pid>, CliError> {
         });
     }
     Ok(None)
+}
+
+/// Checks that no tool call has started this process, unless it has also started the daemon.
+fn check_not_from_tool(daemon: Pid) -> Result<(), CliError> {
+    let unverified = |error: io::Error| {
+        SessionError::from(RequestError::Unverified { message: error.to_string() })
+    };
+    let ours = Ancestry::of_this_process().map_err(unverified)?;
+    let theirs = Ancestry::of(daemon.as_raw_pid().unsigned_abs()).map_err(unverified)?;
+    match ours.supervisors_not_above(&theirs).next() {
+        None => Ok(()),
+        Some(_) => Err(SessionError::from(RequestError::FromTool).into()),
+    }
 }
 
 fn stop_error(pid: u32, error: &io::Error) -> CliError {

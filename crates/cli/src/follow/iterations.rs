@@ -137,6 +137,7 @@ fn has_own_lines(body: &Body) -> bool {
                         | SessionFact::DebugChanged { .. }
                         | SessionFact::AsksChanged { .. }
                         | SessionFact::Restored { .. }
+                        | SessionFact::ClientRefused(_)
                 )
                 | Fact::Prompt(_)
                 | Fact::Run(

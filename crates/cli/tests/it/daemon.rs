@@ -10,6 +10,7 @@ mod description;
 mod disconnects;
 mod disk;
 mod every_path;
+mod from_tool;
 pub(crate) mod harness;
 mod hostile;
 mod killed;

@@ -87,6 +87,15 @@ pub enum RequestError {
     /// The client runs as another user, or its user is unknown.
     #[error("this daemon serves another user")]
     Forbidden,
+    /// The client's process was started by a tool call, which must not act as the user.
+    #[error("a command of an agent can't act as its user")]
+    FromTool,
+    /// The system does not show whether the client's process was started by a tool call.
+    #[error("the client's process can't be identified: {message}")]
+    Unverified {
+        /// Reason why it can't be identified.
+        message: String,
+    },
     /// The path does not exist.
     #[error("no such path: {path}")]
     UnknownPath {
@@ -123,6 +132,14 @@ impl RequestError {
             Self::UnknownPath { .. } | Self::UnknownMethod { .. } => {
                 Some("/v1/openapi.json lists every path")
             }
+            Self::FromTool => Some(
+                "run it outside the session; a daemon that the command itself starts, with a \
+                 `--state-dir` of its own, serves it",
+            ),
+            Self::Unverified { .. } => Some(
+                "run it where the daemon runs: in the same container, with a `/proc` that shows \
+                 all processes (without `hidepid`)",
+            ),
             Self::Malformed { .. }
             | Self::TooLarge { .. }
             | Self::TooSlow

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::kinds::{groups, kinds};
 use crate::answer::{Answer, AnsweredBy, AskCloseCause};
 use crate::ask::{Ask, AsksMode};
-use crate::client::Who;
+use crate::client::{RefusedClient, Who};
 use crate::hold::Hold;
 use crate::id::{AskId, CallId, PromptId, TaskId, TurnId};
 use crate::job::{Job, JobEnd};
@@ -102,6 +102,9 @@ kinds! {
             /// New state of the hold.
             hold: Hold,
         },
+        /// A process of a tool call tried to use the daemon, which refused it. Recorded once for
+        /// each program that a tool starts.
+        "clientRefused" => ClientRefused(RefusedClient),
     }
 }
 

@@ -60,6 +60,7 @@ fn session_fact_bytes(fact: &SessionFact) -> usize {
         }
         SessionFact::Renamed { name, .. } => name.len(),
         SessionFact::ModelChanged { model, .. } => model.len(),
+        SessionFact::ClientRefused(refused) => refused.program.len() + refused.request.len(),
         SessionFact::Restored { .. }
         | SessionFact::Closed { .. }
         | SessionFact::DebugChanged { .. }

@@ -154,6 +154,11 @@ fn facts() -> Vec<Fact> {
         Fact::Session(SessionFact::ModelChanged { model: "openai/gpt-5".into(), by: who() }),
         Fact::Session(SessionFact::DebugChanged { enabled: true, by: who() }),
         Fact::Session(SessionFact::AsksChanged { asks: AsksMode::Deny, by: who() }),
+        Fact::Session(SessionFact::ClientRefused(RefusedClient {
+            pid: 4711,
+            program: "curl".into(),
+            request: "POST /v1/asks/a1/answer".into(),
+        })),
         Fact::Prompt(PromptFact::Accepted {
             prompt: PromptId(1),
             text: "go".into(),

@@ -79,6 +79,7 @@ impl State {
                 Arc::make_mut(&mut self.settings).model.clone_from(model);
             }
             SessionFact::DebugChanged { enabled, .. } => self.debug = *enabled,
+            SessionFact::ClientRefused(_) => {}
             SessionFact::AsksChanged { asks, .. } => {
                 Arc::make_mut(&mut self.settings).asks = *asks;
             }

@@ -1,6 +1,7 @@
 //! The decision for each input in each phase.
 
 mod asks;
+mod clients;
 mod ends;
 mod gates;
 mod holds;

@@ -306,6 +306,7 @@ fn adopt_session_fact(fact: &mut SessionFact, id: &SessionId) {
         SessionFact::Restored { .. }
         | SessionFact::Closed { .. }
         | SessionFact::ModelChanged { .. }
+        | SessionFact::ClientRefused(_)
         | SessionFact::HoldChanged { .. } => {}
     }
 }

@@ -118,7 +118,9 @@ impl Runner {
         approved: Option<AskRequest>,
     ) -> CallEnd {
         let limits = &self.env.limits;
-        let processes = Processes::new(self.env.supervisor.clone(), limits.grace());
+        // A daemon knows by the label whose tools a process belongs to.
+        let processes =
+            Processes::labelled(self.env.supervisor.clone(), limits.grace(), self.env.id.as_str());
         let sink = Arc::new(LaneSink::new(call.id, self.lane.clone()));
         let context = ToolContext::new(
             call.name.clone(),

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use super::running::{Root, Running};
 use super::started::{Started, with_folder};
 use super::wire::{Order, Report};
-use super::{ProcessSpec, SUPERVISOR_NAME, Supervisor, group};
+use super::{Call, ProcessSpec, SUPERVISOR_NAME, Supervisor, group};
 
 /// How long a supervisor may take until the program runs. A program that is not a supervisor would
 /// never answer.
@@ -24,27 +24,23 @@ const START_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often a stopped supervisor is woken. Its program may stop it again and again.
 pub(super) const WAKE_INTERVAL: Duration = Duration::from_millis(50);
 
-pub(super) fn start(
-    supervisor: &Supervisor,
-    spec: &ProcessSpec,
-    grace: Duration,
-    running: &Running,
-) -> io::Result<Started> {
-    let path = match supervisor {
+pub(super) fn start(call: &Call, spec: &ProcessSpec, running: &Running) -> io::Result<Started> {
+    let path = match &call.supervisor {
         // Also correct if an upgrade has replaced or removed the file.
         Supervisor::ThisProgram => Path::new("/proc/self/exe"),
         Supervisor::Program(path) => path,
-        Supervisor::None => return group::start(spec, grace),
+        Supervisor::None => return group::start(spec, call.grace),
     };
     if !cfg!(target_os = "linux") {
-        return group::start(spec, grace);
+        return group::start(spec, call.grace);
     }
-    let order = Order::encode(grace, &spec.program, &spec.args)?;
+    let order = Order::encode(call.grace, &spec.program, &spec.args)?;
     let (ours, theirs) = UnixStream::pair()?;
     let (output, to_output) = io::pipe()?;
     let mut command = Command::new(path);
     command
         .arg0(SUPERVISOR_NAME)
+        .args(&call.label)
         .env_clear()
         .envs(spec.env.iter().map(|(name, value)| (name, value)))
         .current_dir(&spec.cwd)

@@ -2,6 +2,7 @@
 
 mod ending;
 
+use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
@@ -16,12 +17,13 @@ use rustix::process::{
     Pid, Signal, WaitOptions, getpid, set_child_subreaper, set_parent_process_death_signal, setsid,
     wait,
 };
+use rustix::thread::set_name;
 use signal_hook::low_level::pipe;
 
 use self::ending::Ending;
 use super::exit::Exit;
 use super::wire::{Order, Report};
-use super::{SETTLE, id, timespec};
+use super::{SETTLE, SUPERVISOR_NAME, id, timespec};
 
 /// Runs until no process of the program is left, then exits.
 pub(super) fn supervise() -> ! {
@@ -31,6 +33,8 @@ pub(super) fn supervise() -> ! {
 }
 
 fn run() -> io::Result<()> {
+    // A daemon knows by the name which processes are below a supervisor. `exec` has set another.
+    set_name(&CString::new(SUPERVISOR_NAME)?)?;
     // Without a controlling terminal, no process below can open one. `setsid` fails only if the
     // supervisor leads a group, which then receives none of the owner's signals either.
     let _ = setsid();

@@ -2,7 +2,9 @@
 
 use std::collections::HashSet;
 use std::fs;
+use std::io;
 
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 
 /// The living processes below `root`, parents before their children. Zombies are left out.
@@ -96,11 +98,19 @@ fn scan_descendants(root: Pid) -> Vec<Pid> {
     found
 }
 
-struct Stat {
+/// The part of `/proc/PID/stat` that this crate uses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Stat {
+    /// The name of the program, at most 15 bytes. Only the process itself can change it.
+    pub(super) name: Vec<u8>,
     alive: bool,
-    parent: i32,
+    /// The parent; 0 for a process without one in this namespace.
+    pub(super) parent: i32,
     group: i32,
     session: i32,
+    /// When the process started, in clock ticks after boot. The number of an ended process may be
+    /// used again, but not in the same tick.
+    pub(super) started: u64,
 }
 
 fn all_processes() -> impl Iterator<Item = (Pid, Stat)> {
@@ -111,23 +121,39 @@ fn all_processes() -> impl Iterator<Item = (Pid, Stat)> {
 }
 
 fn stat(pid: Pid) -> Option<Stat> {
-    parse(&fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_pid())).ok()?)
+    read_stat(pid).ok().flatten()
 }
 
-/// Parses `pid (name) state parent group session …`. The name may contain anything, including
-/// parentheses. The state is that of the first thread; the twentieth field is the number of
-/// threads.
-fn parse(stat: &str) -> Option<Stat> {
-    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+/// Reads the state of a process; `None` if it does not exist any more, or belongs to another user
+/// and is hidden.
+pub(super) fn read_stat(pid: Pid) -> io::Result<Option<Stat>> {
+    match fs::read(format!("/proc/{}/stat", pid.as_raw_pid())) {
+        Ok(stat) => Ok(parse(&stat)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) if error.raw_os_error() == Some(Errno::SRCH.raw_os_error()) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Parses `pid (name) state parent group session …`. The name may contain any bytes, including
+/// parentheses. The state is that of the first thread. Of the later fields, the 20th is the number
+/// of threads and the 22nd the time of the start. A process without threads has ended, and its
+/// other fields are 0.
+fn parse(stat: &[u8]) -> Option<Stat> {
+    let open = stat.iter().position(|byte| *byte == b'(')?;
+    let close = stat.iter().rposition(|byte| *byte == b')')?;
+    let name = stat.get(open + 1..close)?.to_vec();
+    let mut fields = str::from_utf8(&stat[close + 1..]).ok()?.split_whitespace();
     let state = fields.next()?;
     let mut number = || fields.next()?.parse::<i32>().ok();
     let (parent, group, session) = (number()?, number()?, number()?);
-    let mut threads = || fields.nth(13)?.parse::<u32>().ok();
+    let threads = fields.nth(13)?.parse::<u32>().ok()?;
+    let started = fields.nth(1)?.parse().ok()?;
     let alive = match state {
-        "Z" => threads().is_some_and(|threads| threads > 1),
+        "Z" => threads > 1,
         state => state != "X",
     };
-    Some(Stat { alive, parent, group, session })
+    (threads > 0).then_some(Stat { name, alive, parent, group, session, started })
 }
 
 fn pid(text: &str) -> Option<Pid> {
@@ -140,15 +166,24 @@ mod tests {
 
     #[test]
     fn a_program_name_can_not_fake_the_process_state() {
-        let stat = parse("17 (a) Z 1 (b) S 4 5 6 0 -1").unwrap();
-        assert!(stat.alive);
-        assert_eq!((stat.parent, stat.group, stat.session), (4, 5, 6));
-        assert!(!parse("17 (bash) Z 4 5 6").unwrap().alive);
-        let zombie =
-            |threads: u32| format!("17 (a) Z 4 5 6 0 -1 4 0 0 0 0 0 0 0 0 20 0 {threads} 0 99");
-        assert!(!parse(&zombie(1)).unwrap().alive);
-        assert!(parse(&zombie(2)).unwrap().alive, "the first thread has ended, another one runs");
-        assert!(parse("17").is_none());
+        let stat = |name: &str, state: &str, threads: u32| {
+            let line =
+                format!("17 ({name}) {state} 4 5 6 0 -1 4 0 0 0 0 0 0 0 0 20 0 {threads} 0 99 8");
+            parse(line.as_bytes())
+        };
+        let faked = stat("a) Z 1 (b", "S", 1).unwrap();
+        assert!(faked.alive);
+        assert_eq!(faked.name, b"a) Z 1 (b");
+        assert_eq!((faked.parent, faked.group, faked.session, faked.started), (4, 5, 6, 99));
+        assert!(parse(b"17 (\xff\n) S 4 5 6 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0 99 8").is_some());
+        assert!(!stat("bash", "Z", 1).unwrap().alive);
+        assert!(
+            stat("bash", "Z", 2).unwrap().alive,
+            "the first thread has ended, another one runs"
+        );
+        assert_eq!(stat("bash", "X", 0), None);
+        assert_eq!(parse(b"17 (bash) S 4 5 6"), None);
+        assert_eq!(parse(b"17"), None);
     }
 
     #[test]

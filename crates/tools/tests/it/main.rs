@@ -8,6 +8,8 @@
     reason = "a test"
 )]
 
+#[cfg(target_os = "linux")]
+mod ancestry;
 mod ask_user;
 mod background;
 mod ending;

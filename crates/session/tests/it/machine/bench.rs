@@ -188,6 +188,11 @@ pub(super) fn ask(turn: u64, call: u64, request: AskRequest) -> Input {
     Input::Ask { turn: TurnId(turn), call: CallId(call), request }
 }
 
+pub(super) fn refused_client() -> Input {
+    let (program, request) = ("curl".to_owned(), "POST /v1/asks/a.1/answer".to_owned());
+    Input::ClientRefused(RefusedClient { pid: 7, program, request })
+}
+
 pub(super) fn job_started(turn: u64, call: u64) -> Input {
     Input::JobStarted { turn: TurnId(turn), call: CallId(call), command: "serve".to_owned() }
 }

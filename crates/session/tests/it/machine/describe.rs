@@ -108,6 +108,9 @@ pub(super) fn fact(fact: &Fact) -> String {
             format!("DebugChanged({enabled})")
         }
         Fact::Session(SessionFact::AsksChanged { asks, .. }) => format!("AsksChanged({asks})"),
+        Fact::Session(SessionFact::ClientRefused(refused)) => {
+            format!("ClientRefused({})", refused.program)
+        }
         Fact::Prompt(PromptFact::Accepted { prompt, .. }) => format!("PromptAccepted({prompt})"),
         Fact::Prompt(PromptFact::Returned { prompt, .. }) => format!("PromptReturned({prompt})"),
         Fact::Prompt(PromptFact::Delivered { prompt, iteration }) => {

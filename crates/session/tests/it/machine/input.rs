@@ -9,7 +9,7 @@ use holdpoint_common::api::{
 };
 use holdpoint_common::{
     Answer, AskId, AskRequest, AsksMode, CallId, Event, Hold, HoldState, JobEnd, PromptId, Refused,
-    RestoreCause, TaskRequest, TurnId, Who,
+    RefusedClient, RestoreCause, TaskRequest, TurnId, Who,
 };
 use holdpoint_session::state::{
     self, ByClient, ChangeTasks, Decide, Gate, GateReply, JobEnded, JobStarted, Moment, PassGate,
@@ -31,6 +31,7 @@ pub(super) enum Input {
     Rename { name: String, by: Who },
     Model { model: String, by: Who },
     Debug { enabled: bool, by: Who },
+    ClientRefused(RefusedClient),
     Asks { asks: AsksMode, by: Who },
     Close { unused_since: Option<u64>, by: Who },
     Shutdown,
@@ -99,6 +100,7 @@ pub(super) fn decide(state: &State, moment: Moment<'_>, input: Input) -> Result<
             at.verb(ChangeModelRequest { model, supplies: None }, by, |()| Reply::Noted)
         }
         Input::Debug { enabled, by } => at.verb(DebugRequest { enabled }, by, |()| Reply::Noted),
+        Input::ClientRefused(refused) => at.input(refused, |()| Reply::Noted),
         Input::Asks { asks, by } => at.verb(AsksRequest { asks }, by, |()| Reply::Noted),
         Input::Close { unused_since, by } => {
             at.verb(CloseRequest { unused_since }, by, |()| Reply::Closing)

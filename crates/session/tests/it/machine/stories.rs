@@ -305,6 +305,7 @@ fn anything(bench: &Bench, [kind, a, b, c]: [u8; 4]) -> Input {
             by,
         },
         38 if a < 128 => Input::Model { model: format!("own/{}", b % 3), by },
+        38 if a < 160 => refused_client(),
         38 => Input::Debug { enabled: b < 128, by },
         39 => {
             let asks = [AsksMode::Wait, AsksMode::Wait, AsksMode::Deny, AsksMode::Approve]

@@ -200,6 +200,7 @@ fn inputs(bench: &Bench) -> Vec<(&'static str, Input)> {
         ("model", Input::Model { model: "openai/gpt-5".to_owned(), by: ben() }),
         ("model: the same", Input::Model { model: "rehearsal".to_owned(), by: ben() }),
         ("debug", Input::Debug { enabled: true, by: ben() }),
+        ("client refused", refused_client()),
         ("debug: the same", Input::Debug { enabled: false, by: ben() }),
         ("asks: wait", Input::Asks { asks: AsksMode::Wait, by: ben() }),
         ("asks: deny", Input::Asks { asks: AsksMode::Deny, by: ben() }),

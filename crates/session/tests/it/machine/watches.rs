@@ -885,6 +885,7 @@ impl Property for Holds {
                 | Input::Rename { .. }
                 | Input::Model { .. }
                 | Input::Debug { .. }
+                | Input::ClientRefused(_)
                 | Input::Asks { .. }
                 | Input::Close { .. }
                 | Input::Ask { .. }

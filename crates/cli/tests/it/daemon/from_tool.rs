@@ -1,0 +1,244 @@
+//! A process that a tool call has started can't use the daemon that runs the call, and so can't act
+//! as the user.
+
+use std::fs;
+use std::process::Command;
+
+use holdpoint_common::{AskFact, Event, Fact, RefusedClient, SessionFact};
+use holdpoint_tools::Ancestry;
+use rustix::process::Signal;
+use serde_json::json;
+
+use super::client::Api;
+use super::harness::DaemonWorld;
+use crate::world::{Ran, program};
+
+/// The requests that are tried, as shell commands. `H` is the program, `S` a session, `A` its open
+/// ask and `SOCKET` the daemon's socket; `ask` is curl on this socket. Any of them is enough to act
+/// as the user, or to read the user's sessions.
+const REQUESTS: &str = r#"
+ask() { curl -sS --max-time 2 --unix-socket "$SOCKET" "$@"; }
+try() { echo "$WAY|$*|$("$@" 2>&1 < /dev/null | tr '\n' ' ')"; }
+try $H status
+try $H list
+try $H inbox
+try $H show $S
+try $H logs $S
+try $H export $S
+try $H new --policy all 'say hello'
+try $H run --policy all 'say hello'
+try $H prompt $S 'say hello'
+try $H hold $S
+try $H release $S
+try $H asks $S wait
+try $H rename $S other
+try ask http://x/v1/status
+try ask http://x/v1/sessions
+try ask http://x/v1/events
+try ask http://x/v1/sessions/$S/events
+try ask http://x/v1/asks/$A/answer -H 'content-type: application/json' -d '{"type":"approve"}'
+try ask http://x/v1/sessions -H 'content-type: application/json' -d '{"policy":"all"}'
+SOCKET=$SECOND try ask http://x/v1/status
+try $H deny $A
+try $H approve $A
+try $H interrupt $S
+try $H close $S
+try $H rm $S
+try ask http://x/v1/stop -X POST
+try $H daemon restart
+try $H daemon stop
+"#;
+
+/// The ways in which a command of an agent starts the requests, besides a background job.
+const WAYS: &str = r#"
+WAY=plain bash requests
+WAY=setsid setsid --wait bash requests
+env -i WAY=cleared PATH="$PATH" HOME="$HOME" XDG_CONFIG_HOME="$XDG_CONFIG_HOME" \
+    XDG_DATA_HOME="$XDG_DATA_HOME" XDG_RUNTIME_DIR="$XDG_RUNTIME_DIR" bash requests
+# A process without its parent, which the supervisor adopts.
+bash -c 'setsid bash -c "while kill -0 $$ 2> /dev/null; do sleep 0.01; done
+    WAY=orphan exec bash requests > orphan.out; touch orphan.done" &'
+until [ -e orphan.done ]; do sleep 0.01; done
+cat orphan.out
+# An engine of its own, with a supervisor below that of the call.
+export WAY=nested
+$H --state-dir own run --in-process --policy all 'shell: bash requests > nested.out' > /dev/null 2>&1
+cat nested.out
+"#;
+
+const REFUSAL: &str = "a command of an agent can't act as its user";
+
+struct Tried {
+    way: String,
+    request: String,
+    answer: String,
+}
+
+/// A daemon with a session that waits for an answer, and the requests for it as a script.
+fn world() -> (DaemonWorld, String, String) {
+    let house = DaemonWorld::new();
+    house.start();
+    let api = Api::new(&house);
+    let session = api.open("ask");
+    api.prompt(&session, "shell: touch approved");
+    let ask = api.asks(&session, 1).remove(0);
+    let second = house.data().join("run/holdpoint.sock");
+    let variables = format!(
+        "H={} S={session} A={ask} SOCKET={} SECOND={}",
+        program().display(),
+        house.socket().display(),
+        second.display()
+    );
+    fs::write(house.0.work("requests"), format!("{variables}{REQUESTS}")).unwrap();
+    fs::write(house.0.work("ways"), format!("{variables}{WAYS}")).unwrap();
+    (house, session, ask)
+}
+
+/// Reads the lines of the requests.
+fn tried(output: &str) -> Vec<Tried> {
+    let line = |line: &str| {
+        let mut parts = line.splitn(3, '|').map(str::to_owned);
+        let mut part = || parts.next().unwrap_or_else(|| panic!("{line}"));
+        Tried { way: part(), request: part(), answer: part() }
+    };
+    output.lines().map(line).collect()
+}
+
+fn requests() -> usize {
+    REQUESTS.lines().filter(|line| line.starts_with("try ") || line.contains(" try ")).count()
+}
+
+/// The refused clients in a session's log.
+fn refused(api: &Api, session: &str) -> Vec<RefusedClient> {
+    let log = String::from_utf8(api.export(session)).unwrap();
+    let events = log.lines().filter_map(|line| serde_json::from_str::<Event>(line).ok());
+    let clients = events.filter_map(|event| match event.fact() {
+        Some(Fact::Session(SessionFact::ClientRefused(client))) => Some(client.clone()),
+        _ => None,
+    });
+    clients.collect()
+}
+
+#[test]
+fn m_g1_nothing_that_a_tool_call_starts_reaches_the_daemon() {
+    let (house, session, ask) = world();
+    let (pid, api) = (house.pid(), Api::new(&house));
+    let agent = api.open("all");
+    api.prompt(&agent, "shell: bash ways > tried; WAY=last bash requests >> tried");
+    api.settled(&agent);
+    let job =
+        json!({ "command": "WAY=job bash requests > job; touch job.done", "background": true });
+    api.prompt(
+        &agent,
+        &format!("call shell {job}\nshell: until [ -e job.done ]; do sleep 0.01; done"),
+    );
+    api.settled(&agent);
+
+    let read = |file| fs::read_to_string(house.0.work(file)).unwrap();
+    let tried = tried(&(read("tried") + &read("job")));
+    for way in ["plain", "setsid", "cleared", "orphan", "nested", "last", "job"] {
+        let of_it = tried.iter().filter(|tried| tried.way == way);
+        assert_eq!(of_it.count(), requests(), "{way}: {}", house.log());
+    }
+    for Tried { way, request, answer } in &tried {
+        assert!(answer.contains(REFUSAL), "{way}, {request}: {answer}");
+    }
+    // Nothing has changed: the daemon, the sessions and the open ask.
+    assert_eq!(house.pid(), pid);
+    assert_eq!(api.asks(&session, 1), [ask]);
+    assert!(!house.0.work("approved").exists());
+    let sessions = api.get("sessions").ok();
+    assert_eq!(sessions["sessions"].as_array().unwrap().len(), 2, "{sessions}");
+    // Each program of the tool has one fact in the log of its own session.
+    assert_eq!(refused(&api, &session), []);
+    let clients = refused(&api, &agent);
+    assert_eq!(clients.len(), 2, "{clients:?}");
+    assert!(clients.iter().all(|client| client.request == "GET /v1/status"), "{clients:?}");
+    let shown = house.run(&["logs", &agent]).code(0).out;
+    assert!(shown.contains("tried to act as you: GET /v1/status"), "{shown}");
+}
+
+/// The control: the same requests by the user.
+#[test]
+fn m_g1_the_same_requests_reach_the_daemon_from_outside_of_a_tool_call() {
+    let (house, session, _) = world();
+    let api = Api::new(&house);
+    let mut script = Command::new("bash");
+    script.arg("requests").current_dir(house.0.path("work"));
+    script.env_clear().envs(house.0.env()).env("WAY", "user");
+    let tried = tried(&Ran::of(script).code(0).out);
+    assert_eq!(tried.len(), requests());
+    for Tried { request, answer, .. } in &tried {
+        assert!(!answer.contains(REFUSAL) && !answer.is_empty(), "{request}: {answer}");
+    }
+    house.start();
+    let log = String::from_utf8(api.export(&session)).unwrap();
+    let events = log.lines().filter_map(|line| serde_json::from_str::<Event>(line).ok());
+    let answered =
+        |event: &Event| matches!(event.fact(), Some(Fact::Ask(AskFact::Answered { .. })));
+    assert!(events.into_iter().any(|event| answered(&event)), "{log}");
+}
+
+#[test]
+fn m_g1_a_tool_call_has_its_own_daemon_in_its_own_folders() {
+    let house = DaemonWorld::new();
+    house.start();
+    let (api, h) = (Api::new(&house), program().display());
+    let agent = api.open("all");
+    let own = format!("{h} --state-dir own");
+    api.prompt(
+        &agent,
+        &format!(
+            "shell: {own} run --policy all 'shell: touch made' && {own} list > sessions && {own} daemon stop",
+        ),
+    );
+    api.settled(&agent);
+    assert!(house.0.work("made").exists(), "{}", house.run(&["logs", &agent]).out);
+    assert!(fs::read_to_string(house.0.work("sessions")).unwrap().contains("touch made"));
+    assert_eq!(refused(&api, &agent), []);
+}
+
+/// Without a daemon to refuse it, the program refuses to open the folders of its user.
+#[test]
+fn m_g1_a_tool_call_does_not_open_the_folders_of_the_user() {
+    let house = DaemonWorld::new();
+    let is_below_tool = !Ancestry::of_this_process().unwrap().supervisors.is_empty();
+    let home = Command::new("bash").args(["-c", "eval echo ~$(id -un)"]).output().unwrap().stdout;
+    let home = String::from_utf8(home).unwrap();
+    // Even if the program did not refuse, it would use only the folders of this test.
+    let list = format!("HOME={} {} list", home.trim(), program().display());
+    let ran = house.run(&[
+        "--state-dir",
+        "own",
+        "run",
+        "--in-process",
+        "--policy",
+        "all",
+        &format!("shell: {list} > list 2>&1"),
+    ]);
+    let answer = fs::read_to_string(house.0.work("list")).unwrap();
+    assert!(answer.contains(REFUSAL) && answer.contains("hint: "), "{answer} {ran:?}");
+    assert!(!house.data().exists(), "no folder was made");
+    // The control: the user, in the same folders.
+    let mut user = Command::new("bash");
+    user.args(["-c", &list]).current_dir(house.0.path("work")).env_clear().envs(house.0.env());
+    let ran = Ran::of(user);
+    assert!(ran.code == Some(0) || is_below_tool, "{ran:?}");
+}
+
+/// A process that sends its request and ends can't be identified any more.
+#[test]
+fn m_g1_a_process_that_has_ended_is_refused() {
+    let house = DaemonWorld::new();
+    let pid = house.start();
+    house.signal(Signal::STOP);
+    let socket = house.socket();
+    let mut stop = Command::new("curl");
+    stop.args(["-sS", "--max-time", "0.2", "-X", "POST", "http://x/v1/stop", "--unix-socket"]);
+    assert_eq!(stop.arg(&socket).status().unwrap().code(), Some(28), "a timeout");
+    house.signal(Signal::CONT);
+    // The daemon accepts this connection after that of the ended process.
+    assert_eq!(house.pid(), pid);
+    let log = house.last_words();
+    assert!(log.contains("can't be identified"), "{log}");
+}
