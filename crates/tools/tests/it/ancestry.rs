@@ -41,10 +41,10 @@ fn m_g1_a_process_is_below_its_supervisor_whatever_it_does() {
         ("echo $$; exec sleep 1000", "sleep"),
         ("setsid bash -c 'echo $$; exec sleep 1000'", "sleep"),
         ("env -i setsid bash -c 'echo $$; exec -a x sleep 1000'", "sleep"),
-        // Two parents end before it prints.
+        // Its parent ends before it prints.
         (
-            "(setsid bash -c 'p=$PPID; while kill -0 $p 2> /dev/null; do :; done
-              echo $$; exec sleep 1000' &); sleep 1000",
+            "(p=$BASHPID; setsid bash -c \"while kill -0 $p 2> /dev/null; do :; done
+              echo \\$\\$; exec sleep 1000\" &); sleep 1000",
             "sleep",
         ),
         // It gives itself the name of a supervisor.

@@ -4,7 +4,7 @@
 use std::fs;
 use std::process::Command;
 
-use holdpoint_common::{AskFact, Event, Fact, RefusedClient, SessionFact};
+use holdpoint_common::{Event, Fact, RefusedClient, SessionFact};
 use holdpoint_tools::Ancestry;
 use rustix::process::Signal;
 use serde_json::json;
@@ -17,7 +17,7 @@ use crate::world::{Ran, program};
 /// ask and `SOCKET` the daemon's socket; `ask` is curl on this socket. Any of them is enough to act
 /// as the user, or to read the user's sessions.
 const REQUESTS: &str = r#"
-ask() { curl -sS --max-time 2 --unix-socket "$SOCKET" "$@"; }
+ask() { curl -sS -w "%{http_code}" --max-time 2 --unix-socket "$SOCKET" "$@"; }
 try() { echo "$WAY|$*|$("$@" 2>&1 < /dev/null | tr '\n' ' ')"; }
 try $H status
 try $H list
@@ -39,8 +39,8 @@ try ask http://x/v1/sessions/$S/events
 try ask http://x/v1/asks/$A/answer -H 'content-type: application/json' -d '{"type":"approve"}'
 try ask http://x/v1/sessions -H 'content-type: application/json' -d '{"policy":"all"}'
 SOCKET=$SECOND try ask http://x/v1/status
-try $H deny $A
 try $H approve $A
+try $H deny $A
 try $H interrupt $S
 try $H close $S
 try $H rm $S
@@ -57,12 +57,11 @@ env -i WAY=cleared PATH="$PATH" HOME="$HOME" XDG_CONFIG_HOME="$XDG_CONFIG_HOME" 
     XDG_DATA_HOME="$XDG_DATA_HOME" XDG_RUNTIME_DIR="$XDG_RUNTIME_DIR" bash requests
 # A process without its parent, which the supervisor adopts.
 bash -c 'setsid bash -c "while kill -0 $$ 2> /dev/null; do sleep 0.01; done
-    WAY=orphan exec bash requests > orphan.out; touch orphan.done" &'
+    WAY=orphan bash requests > orphan.out; touch orphan.done" &'
 until [ -e orphan.done ]; do sleep 0.01; done
 cat orphan.out
 # An engine of its own, with a supervisor below that of the call.
-export WAY=nested
-$H --state-dir own run --in-process --policy all 'shell: bash requests > nested.out' > /dev/null 2>&1
+$H --state-dir own run --in-process --policy all 'shell: WAY=nested bash requests > nested.out'
 cat nested.out
 "#;
 
@@ -124,7 +123,7 @@ fn m_g1_nothing_that_a_tool_call_starts_reaches_the_daemon() {
     let (house, session, ask) = world();
     let (pid, api) = (house.pid(), Api::new(&house));
     let agent = api.open("all");
-    api.prompt(&agent, "shell: bash ways > tried; WAY=last bash requests >> tried");
+    api.prompt(&agent, "shell: bash ways 2>&1 | grep '|' > tried; WAY=last bash requests >> tried");
     api.settled(&agent);
     let job =
         json!({ "command": "WAY=job bash requests > job; touch job.done", "background": true });
@@ -161,8 +160,7 @@ fn m_g1_nothing_that_a_tool_call_starts_reaches_the_daemon() {
 /// The control: the same requests by the user.
 #[test]
 fn m_g1_the_same_requests_reach_the_daemon_from_outside_of_a_tool_call() {
-    let (house, session, _) = world();
-    let api = Api::new(&house);
+    let (house, ..) = world();
     let mut script = Command::new("bash");
     script.arg("requests").current_dir(house.0.path("work"));
     script.env_clear().envs(house.0.env()).env("WAY", "user");
@@ -171,12 +169,7 @@ fn m_g1_the_same_requests_reach_the_daemon_from_outside_of_a_tool_call() {
     for Tried { request, answer, .. } in &tried {
         assert!(!answer.contains(REFUSAL) && !answer.is_empty(), "{request}: {answer}");
     }
-    house.start();
-    let log = String::from_utf8(api.export(&session)).unwrap();
-    let events = log.lines().filter_map(|line| serde_json::from_str::<Event>(line).ok());
-    let answered =
-        |event: &Event| matches!(event.fact(), Some(Fact::Ask(AskFact::Answered { .. })));
-    assert!(events.into_iter().any(|event| answered(&event)), "{log}");
+    assert!(house.0.work("approved").exists(), "{}", house.log());
 }
 
 #[test]
