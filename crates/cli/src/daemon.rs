@@ -34,8 +34,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use actix_web::web::Data;
+use holdpoint_common::Who;
 use holdpoint_common::api::DaemonStatus;
-use holdpoint_common::{SessionError, Who};
 use holdpoint_session::Engine;
 use holdpoint_session::folders::{self, Folders};
 use holdpoint_session::model::Catalog;
@@ -121,7 +121,7 @@ pub(crate) fn run(
         log_lost: log.lost.clone(),
         idle_stop: options.idle_stop,
     };
-    let peers = Peers::new(&engine).map_err(SessionError::from)?;
+    let peers = Peers::new(&engine).map_err(|error| failed("/proc can't be read", &error))?;
     let host = Data::new(Host::new(&engine, peers, browsers, store.clone(), config.limits, about));
     runtime.block_on(async {
         let mut servers = Servers::default();

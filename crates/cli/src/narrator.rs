@@ -391,7 +391,7 @@ fn restored(cause: RestoreCause) -> Option<Remark> {
 fn refused_client(client: &RefusedClient) -> Remark {
     let RefusedClient { pid, program, request } = client;
     let text = format!(
-        "! refused: {} (pid {pid}), a program that the agent has started, tried to act as you: {}",
+        "! refused: {} (pid {pid}), a program that the agent has started, tried to use your daemon: {}",
         prose_line(program),
         shorten(&prose_line(request)),
     );

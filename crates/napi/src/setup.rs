@@ -33,7 +33,7 @@ impl Setup {
     /// Creates the setup. With a state folder, sessions are saved there; without one, they end with
     /// the process.
     pub(crate) fn new(config: Config, state_dir: Option<&str>) -> Result<Self, Failure> {
-        let folders = Folders::locate(state_dir.map(Path::new));
+        let folders = Folders::find(state_dir.map(Path::new));
         let own_folders = folders.as_ref().map(Folders::all).unwrap_or_default();
         let browsers =
             folders.as_ref().ok().map(|folders| Browsers::new(config.web.clone(), folders.web()));

@@ -7,16 +7,13 @@
 mod lock;
 mod private;
 
-use std::fs;
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use etcetera::BaseStrategy;
-use etcetera::base_strategy::Xdg;
 use holdpoint_common::api::RequestError;
 use holdpoint_common::{Config, ConfigError};
-use holdpoint_tools::Ancestry;
-use nix::unistd::{Uid, User};
+use holdpoint_tools::{Ancestry, SupervisorAbove};
 
 pub use lock::{LockError, SessionsLock};
 pub use private::{Exposed, check_file, make_folder, open};
@@ -45,8 +42,8 @@ pub enum FoldersError {
     /// The user has no home folder.
     #[error("no home folder found")]
     NoHome,
-    /// A tool call has started this process, so it must not act as the user; or this can't be
-    /// excluded.
+    /// A tool call has started this process, so it must not use the user's own folders; or the
+    /// process's ancestors can't be read.
     #[error(transparent)]
     Refused(#[from] RequestError),
     /// A folder can't be created, or a file in it can't be read or written.
@@ -88,71 +85,64 @@ pub enum FoldersError {
     },
 }
 
-/// Whether the home folder of the environment is the one of the user database.
-fn is_own_home() -> bool {
-    let own = User::from_uid(Uid::current()).ok().flatten().map(|user| user.dir);
-    let [own, given] = [own, std::env::home_dir()].map(|home| fs::canonicalize(home?).ok());
-    own.is_none() || given.is_none() || own == given
-}
-
-/// Checks that no tool call has started this process.
-fn check_not_from_tool() -> Result<(), RequestError> {
-    let ancestry = Ancestry::of_this_process()
-        .map_err(|error| RequestError::Unverified { message: error.to_string() })?;
-    if ancestry.supervisors.is_empty() { Ok(()) } else { Err(RequestError::FromTool) }
-}
-
 impl Folders {
     /// The user's own folders, according to the XDG base directories, or all of them below
     /// `state_dir`.
     ///
-    /// A process that a tool call has started gets other folders than the user's own: those below
-    /// a `state_dir`, or below another home than the user database has.
-    ///
-    /// # Errors
-    /// There is no home folder, or `state_dir` is relative and there is no current folder. Without
-    /// a `state_dir`, also [`Refused`](FoldersError::Refused).
-    pub fn find(state_dir: Option<&Path>) -> Result<Self, FoldersError> {
-        if state_dir.is_none() && is_own_home() {
-            check_not_from_tool()?;
-        }
-        Self::locate(state_dir)
-    }
-
-    /// Like [`find`](Self::find), but only to name the folders: also in a process that a tool call
-    /// has started.
-    ///
     /// # Errors
     /// There is no home folder, or `state_dir` is relative and there is no current folder.
-    pub fn locate(state_dir: Option<&Path>) -> Result<Self, FoldersError> {
-        if let Some(dir) = state_dir {
-            let dir = std::path::absolute(dir)
-                .map_err(|error| FoldersError::Io { path: dir.to_owned(), error })?;
-            let [config, data, runtime] = ["config", "data", "run"].map(|name| dir.join(name));
-            return Ok(Self { config, data, runtime, second: None, state_dir: Some(dir) });
-        }
-        let xdg = Xdg::new().map_err(|_| FoldersError::NoHome)?;
-        let data = xdg.data_dir().join("holdpoint");
+    pub fn find(state_dir: Option<&Path>) -> Result<Self, FoldersError> {
+        let Some(dir) = state_dir else { return Self::from_env(|name| std::env::var_os(name)) };
+        let dir = std::path::absolute(dir)
+            .map_err(|error| FoldersError::Io { path: dir.to_owned(), error })?;
+        let [config, data, runtime] = ["config", "data", "run"].map(|name| dir.join(name));
+        Ok(Self { config, data, runtime, second: None, state_dir: Some(dir) })
+    }
+
+    /// The folders of a user with this environment, according to the XDG base directories.
+    fn from_env(env: impl Fn(&str) -> Option<OsString>) -> Result<Self, FoldersError> {
+        let absolute = |name| env(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let home = absolute("HOME").or_else(std::env::home_dir).ok_or(FoldersError::NoHome)?;
+        let base = |name, default| absolute(name).unwrap_or_else(|| home.join(default));
+        let data = base("XDG_DATA_HOME", ".local/share").join("holdpoint");
         let run_in_data = data.join("run");
-        let (runtime, second) = match xdg.runtime_dir() {
+        let (runtime, second) = match absolute("XDG_RUNTIME_DIR") {
             Some(dir) => (dir.join("holdpoint"), Some(run_in_data)),
             None => (run_in_data, None),
         };
-        Ok(Self {
-            config: xdg.config_dir().join("holdpoint"),
-            data,
-            runtime,
-            second,
-            state_dir: None,
-        })
+        let config = base("XDG_CONFIG_HOME", ".config").join("holdpoint");
+        Ok(Self { config, data, runtime, second, state_dir: None })
+    }
+
+    /// Checks that these are not the folders of the user for whom a tool call has started this
+    /// process. A `state_dir` is not checked: the user's own processes name it as well.
+    fn check_not_from_tool(&self) -> Result<(), FoldersError> {
+        if self.state_dir.is_some() {
+            return Ok(());
+        }
+        let ancestry = Ancestry::of_this_process().map_err(RequestError::unverified)?;
+        let is_users = |supervisor: &SupervisorAbove| {
+            let Ok(env) = supervisor.environment() else { return true };
+            let value = |name: &str| {
+                env.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
+            };
+            let users = Self::from_env(value);
+            users.map_or(true, |users| users.all().iter().any(|folder| self.all().contains(folder)))
+        };
+        if ancestry.supervisors.iter().any(is_users) {
+            return Err(RequestError::FromTool.into());
+        }
+        Ok(())
     }
 
     /// Creates the folders for the state, with access for this user only.
     ///
     /// # Errors
     /// A folder can't be created, belongs to another user, would be in another user's folder, or is
-    /// open to others. If one would be in another user's folder, no folder is created.
+    /// open to others. If one would be in another user's folder, no folder is created. They are
+    /// the user's own, and a tool call has started this process.
     pub fn make(&self) -> Result<(), FoldersError> {
+        self.check_not_from_tool()?;
         let logs = self.logs();
         let all = || [&self.data, &self.runtime, &logs].into_iter().chain(&self.second);
         all().try_for_each(|folder| private::check_above(folder))?;
@@ -202,7 +192,9 @@ impl Folders {
     ///
     /// # Errors
     /// The first path is longer than the system allows. A second one that is too long is left out.
+    /// They are the user's own, and a tool call has started this process.
     pub fn sockets(&self) -> Result<Vec<PathBuf>, FoldersError> {
+        self.check_not_from_tool()?;
         let [first, second] = [Some(&self.runtime), self.second.as_ref()]
             .map(|dir| Some(dir?.join("holdpoint.sock")));
         let length = |path: &PathBuf| path.as_os_str().len();

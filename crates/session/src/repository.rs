@@ -1,5 +1,6 @@
 //! The changes that git reports in a session's folder. Git is run in a way that starts no program
-//! from the repository's configuration.
+//! from the repository's configuration. A process that changes the configuration while git runs can
+//! start one all the same, so git has a supervisor, as a tool call has.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,12 +8,12 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-use std::process::Stdio;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use holdpoint_tools::{Workspace, environment};
-use tokio::process::Command;
+use holdpoint_tools::{ProcessSpec, Processes, Read, environment};
+
+use crate::session_env::SessionEnv;
 
 /// The timeout for git. Without its answer, only the session's own records show the changed files.
 const GIT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -21,8 +22,20 @@ const GIT_TIMEOUT: Duration = Duration::from_secs(5);
 /// anyway.
 const MAX_GIT_FILES: usize = 10_000;
 
-/// Settings that override those of the repository, because each of them could name a program.
-const SETTINGS: [(&str, &str); 2] = [("core.fsmonitor", "false"), ("core.hooksPath", "/dev/null")];
+/// The maximum size of git's output in bytes.
+const MAX_GIT_OUTPUT: usize = 64 * 1024 * 1024;
+
+/// Settings that override those of the repository, because each of them could name a program. Each
+/// has the name of the variable with its value.
+const SETTINGS: [(&str, &str); 2] = [("core.fsmonitor", FALSE), ("core.hooksPath", NO_FOLDER)];
+
+/// The names of the variables with the values of settings.
+const EMPTY: &str = "HOLDPOINT_EMPTY";
+const FALSE: &str = "HOLDPOINT_FALSE";
+const NO_FOLDER: &str = "HOLDPOINT_NO_FOLDER";
+
+/// The values of settings.
+const VALUES: [(&str, &str); 3] = [(EMPTY, ""), (FALSE, "false"), (NO_FOLDER, "/dev/null")];
 
 /// Variables that keep git from starting programs: no locks and so no hooks, no prompts, and no
 /// fetches by any protocol.
@@ -70,20 +83,21 @@ pub(crate) struct Repository {
 /// The size of a file, and the time when it was last written.
 type FileStamp = (u64, SystemTime);
 
-/// Settings of git, each with its value. A key may have any bytes, not only UTF-8.
+/// Settings of git, each with the variable that has its value. A key may have any bytes, not only
+/// UTF-8.
 type Settings = Vec<(OsString, &'static str)>;
 
 impl Repository {
     /// Reads the present state; `None` without git or a repository, or after the timeout.
-    pub(crate) async fn now(workspace: &Arc<Workspace>) -> Option<Self> {
-        let found = async { Git::locate(workspace).await?.repository().await };
+    pub(crate) async fn now(env: &Arc<SessionEnv>) -> Option<Self> {
+        let found = async { Git::locate(env).await?.repository().await };
         tokio::time::timeout(GIT_TIMEOUT, found).await.ok().flatten()
     }
 
     /// The files that have changed since this state, committed or not. Empty if git does not answer
     /// in time.
-    pub(crate) async fn changed_since(&self, workspace: &Arc<Workspace>) -> Vec<String> {
-        let found = async { Git::locate(workspace).await?.changed_since(self).await };
+    pub(crate) async fn changed_since(&self, env: &Arc<SessionEnv>) -> Vec<String> {
+        let found = async { Git::locate(env).await?.changed_since(self).await };
         tokio::time::timeout(GIT_TIMEOUT, found).await.ok().flatten().unwrap_or_default()
     }
 }
@@ -93,16 +107,18 @@ struct Git {
     program: PathBuf,
     root: PathBuf,
     env: Vec<(String, String)>,
+    session: Arc<SessionEnv>,
 }
 
 impl Git {
     /// Finds git on a blocking thread, because disks can be slow.
-    async fn locate(workspace: &Arc<Workspace>) -> Option<Self> {
-        let workspace = Arc::clone(workspace);
-        tokio::task::spawn_blocking(move || Self::find(&workspace)).await.ok().flatten()
+    async fn locate(session: &Arc<SessionEnv>) -> Option<Self> {
+        let session = Arc::clone(session);
+        tokio::task::spawn_blocking(move || Self::find(session)).await.ok().flatten()
     }
 
-    fn find(workspace: &Workspace) -> Option<Self> {
+    fn find(session: Arc<SessionEnv>) -> Option<Self> {
+        let workspace = &session.workspace;
         let root = workspace.root();
         if !root.ancestors().any(|folder| folder.join(".git").exists()) {
             return None;
@@ -111,8 +127,10 @@ impl Git {
         let inherited = environment::outside(workspace.env(), root)
             .into_iter()
             .filter(|(name, _)| !name.starts_with("GIT_"));
-        let quiet = QUIET_VARIABLES.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        Some(Self { program, root: root.to_owned(), env: inherited.chain(quiet).collect() })
+        let ours = QUIET_VARIABLES.iter().chain(&VALUES);
+        let ours = ours.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let (root, env) = (root.to_owned(), inherited.chain(ours).collect());
+        Some(Self { program, root, env, session })
     }
 
     async fn repository(&self) -> Option<Repository> {
@@ -189,11 +207,11 @@ impl Git {
             .filter_map(|name| Some(&name[..name.iter().rposition(|byte| *byte == b'.')?]))
             .collect();
         for filter in filters {
-            for (key, value) in
-                [(".clean", ""), (".smudge", ""), (".process", ""), (".required", "false")]
+            for (key, variable) in
+                [(".clean", EMPTY), (".smudge", EMPTY), (".process", EMPTY), (".required", FALSE)]
             {
                 let name = OsStr::from_bytes(&[filter, key.as_bytes()].concat()).to_owned();
-                settings.push((name, value));
+                settings.push((name, variable));
             }
         }
         Some(settings)
@@ -201,24 +219,54 @@ impl Git {
 
     /// Runs git and returns its output; `None` if it fails.
     async fn run(&self, args: &[&str], settings: &Settings) -> Option<Vec<u8>> {
-        let numbered = settings.iter().enumerate().flat_map(|(n, (key, value))| {
-            [
-                (format!("GIT_CONFIG_KEY_{n}"), key.as_os_str()),
-                (format!("GIT_CONFIG_VALUE_{n}"), OsStr::new(value)),
-            ]
+        // A key may contain `=`, so git reads the value from a variable.
+        let options = settings.iter().map(|(key, variable)| {
+            let mut option = OsString::from("--config-env=");
+            option.push(key);
+            option.push("=");
+            option.push(variable);
+            option
         });
-        let mut command = Command::new(&self.program);
-        command.args(args).current_dir(&self.root).env_clear().envs(self.env.iter().cloned());
-        command.env("GIT_CONFIG_COUNT", settings.len().to_string()).envs(numbered);
-        command.stdin(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
-        let output = command.output().await.ok()?;
-        output.status.success().then_some(output.stdout)
+        let script = ["-c".into(), "exec \"$0\" \"$@\" 2> /dev/null".into()];
+        let git = [self.program.clone().into_os_string()];
+        let options = script.into_iter().chain(git).chain(options);
+        let spec = ProcessSpec {
+            program: "/bin/sh".into(),
+            args: options.chain(args.iter().map(OsString::from)).collect(),
+            cwd: self.root.clone(),
+            env: self.env.clone(),
+        };
+        let running = EndOnDrop(self.session.processes(Duration::ZERO));
+        let processes = running.0.clone();
+        tokio::task::spawn_blocking(move || output(&processes, spec)).await.ok().flatten()
     }
+}
+
+/// Ends the processes when dropped, before their last clone is.
+struct EndOnDrop(Processes);
+
+impl Drop for EndOnDrop {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// Runs a program to its end. Returns its output; `None` if it fails.
+fn output(processes: &Processes, spec: ProcessSpec) -> Option<Vec<u8>> {
+    let mut process = processes.spawn(spec).ok()?;
+    let (mut output, mut buffer) = (Vec::new(), vec![0; 64 * 1024]);
+    while let Read::Bytes(read) = process.read_by(&mut buffer, None).ok()? {
+        output.extend(&buffer[..read]);
+        if output.len() > MAX_GIT_OUTPUT {
+            return None;
+        }
+    }
+    process.wait_by(None)?.is_success().then_some(output)
 }
 
 /// The fixed settings, which suffice for commands that do not read the files of the folder.
 fn fixed_settings() -> Settings {
-    SETTINGS.map(|(key, value)| (key.into(), value)).into()
+    SETTINGS.map(|(key, variable)| (key.into(), variable)).into()
 }
 
 /// The entries of git's output, each of which ends with a zero byte.

@@ -3,10 +3,10 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use holdpoint_common::{Limits, PolicyError, SessionId, SessionSettings, Snapshot, Supplies};
-use holdpoint_tools::{Policy, Supervisor, Toolbox, Workspace, environment};
+use holdpoint_tools::{Policy, Processes, Supervisor, Toolbox, Workspace, environment};
 use tokio::runtime;
 
 use crate::context::Tokenizer;
@@ -105,6 +105,11 @@ impl EngineEnv {
 }
 
 impl SessionEnv {
+    /// An empty set of processes. A daemon knows by the label that they are of this session.
+    pub(crate) fn processes(&self, grace: Duration) -> Processes {
+        Processes::labelled(self.supervisor.clone(), grace, self.id.as_str())
+    }
+
     /// The moment for a decision, where `next` is the number of its first fact.
     pub(crate) fn moment(&self, next: u64) -> Moment<'_> {
         Moment {

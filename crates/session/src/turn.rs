@@ -77,11 +77,8 @@ pub(crate) async fn run(setup: TurnSetup) {
         // If the actor is gone, the token is cancelled.
         let _ = to_actor.send(LaneMessage::Report(Report::ProjectCut { reason })).await;
     }
-    let repository_before = if iteration {
-        cancel.run_until_cancelled(Repository::now(&env.workspace)).await
-    } else {
-        None
-    };
+    let repository_before =
+        if iteration { cancel.run_until_cancelled(Repository::now(&env)).await } else { None };
     let repository_before = repository_before.flatten();
     let runner = Runner {
         turn,
@@ -204,7 +201,7 @@ impl Runner {
         let Some(before) = before.filter(|_| !self.cancel.is_cancelled()) else { return };
         let changed = tokio::select! {
             () = self.cancel.cancelled() => return,
-            changed = before.changed_since(&self.env.workspace) => changed,
+            changed = before.changed_since(&self.env) => changed,
         };
         self.report(Report::FilesChanged(changed)).await;
     }

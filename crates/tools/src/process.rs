@@ -124,7 +124,7 @@ impl Processes {
     /// Creates an empty set for one call. `grace` is the time between TERM and KILL.
     #[must_use]
     pub fn new(supervisor: Supervisor, grace: Duration) -> Self {
-        Self(Arc::new(Call { supervisor, grace, label: None, state: Mutex::default() }))
+        Self::with_label(supervisor, grace, None)
     }
 
     /// Creates an empty set whose supervisors have a label, such as the id of a session.
@@ -132,7 +132,10 @@ impl Processes {
     /// has at most 200 bytes.
     #[must_use]
     pub fn labelled(supervisor: Supervisor, grace: Duration, label: impl Into<String>) -> Self {
-        let label = Some(label.into());
+        Self::with_label(supervisor, grace, Some(label.into()))
+    }
+
+    fn with_label(supervisor: Supervisor, grace: Duration, label: Option<String>) -> Self {
         Self(Arc::new(Call { supervisor, grace, label, state: Mutex::default() }))
     }
 
@@ -146,12 +149,7 @@ impl Processes {
     #[must_use]
     pub fn with_same_settings(&self) -> Self {
         let Call { supervisor, grace, label, .. } = &*self.0;
-        Self(Arc::new(Call {
-            supervisor: supervisor.clone(),
-            grace: *grace,
-            label: label.clone(),
-            state: Mutex::default(),
-        }))
+        Self::with_label(supervisor.clone(), *grace, label.clone())
     }
 
     /// Starts a program.

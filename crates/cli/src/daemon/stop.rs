@@ -62,6 +62,7 @@ async fn stop_listener(
             Err(_) => tokio::time::sleep(CLAIM_RETRY_INTERVAL).await,
         }
     };
+    check_not_from_tool(raw_pid)?;
     match process.term() {
         // `SRCH`: the process has ended.
         Ok(()) | Err(Errno::SRCH) => {}
@@ -89,9 +90,6 @@ async fn listening_pid(folders: &Folders) -> Result<Option<Pid>, CliError> {
             Err(error) => return Err(failed(error)),
         };
         let pid = peer.pid().and_then(Pid::from_raw).filter(|_| peer.uid() == geteuid().as_raw());
-        if let Some(pid) = pid {
-            check_not_from_tool(pid)?;
-        }
         return pid.map(Some).ok_or_else(|| {
             CliError::failed(format!(
                 "the program listening on {} is not one of this user's processes here",
@@ -104,15 +102,16 @@ async fn listening_pid(folders: &Folders) -> Result<Option<Pid>, CliError> {
 }
 
 /// Checks that no tool call has started this process, unless it has also started the daemon.
-fn check_not_from_tool(daemon: Pid) -> Result<(), CliError> {
-    let unverified = |error: io::Error| {
-        SessionError::from(RequestError::Unverified { message: error.to_string() })
-    };
+fn check_not_from_tool(daemon: u32) -> Result<(), SessionError> {
+    let unverified = |error| SessionError::from(RequestError::unverified(error));
     let ours = Ancestry::of_this_process().map_err(unverified)?;
-    let theirs = Ancestry::of(daemon.as_raw_pid().unsigned_abs()).map_err(unverified)?;
+    if ours.supervisors.is_empty() {
+        return Ok(());
+    }
+    let theirs = Ancestry::of(daemon).map_err(unverified)?;
     match ours.supervisors_not_above(&theirs).next() {
         None => Ok(()),
-        Some(_) => Err(SessionError::from(RequestError::FromTool).into()),
+        Some(_) => Err(RequestError::FromTool.into()),
     }
 }
 

@@ -88,9 +88,9 @@ pub enum RequestError {
     #[error("this daemon serves another user")]
     Forbidden,
     /// The client's process was started by a tool call, which must not act as the user.
-    #[error("a command of an agent can't act as its user")]
+    #[error("a command that an agent has started can't use holdpoint as the user")]
     FromTool,
-    /// The system does not show whether the client's process was started by a tool call.
+    /// The system does not show whether a tool call has started the client's process.
     #[error("the client's process can't be identified: {message}")]
     Unverified {
         /// Reason why it can't be identified.
@@ -119,6 +119,11 @@ pub enum RequestError {
 }
 
 impl RequestError {
+    /// The client's process can't be identified, because of this error.
+    pub fn unverified(error: impl std::fmt::Display) -> Self {
+        Self::Unverified { message: error.to_string() }
+    }
+
     /// Advice on how to solve the problem, for the user of the API.
     #[must_use]
     pub fn hint(&self) -> Option<&'static str> {
@@ -133,12 +138,12 @@ impl RequestError {
                 Some("/v1/openapi.json lists every path")
             }
             Self::FromTool => Some(
-                "run it outside the session; a daemon that the command itself starts, with a \
-                 `--state-dir` of its own, serves it",
+                "run it in a terminal of your own; a command of an agent can use a daemon of its \
+                 own, with `--state-dir DIR`",
             ),
             Self::Unverified { .. } => Some(
-                "run it where the daemon runs: in the same container, with a `/proc` that shows \
-                 all processes (without `hidepid`)",
+                "run the client in the same container as the daemon; `/proc` must show all \
+                 processes (no `hidepid`)",
             ),
             Self::Malformed { .. }
             | Self::TooLarge { .. }

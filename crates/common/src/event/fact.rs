@@ -102,8 +102,8 @@ kinds! {
             /// New state of the hold.
             hold: Hold,
         },
-        /// A process of a tool call tried to use the daemon, which refused it. Recorded once for
-        /// each program that a tool starts.
+        /// A process of a tool call tried to use the daemon, which refused it. Recorded for the
+        /// first read and the first other request of each command.
         "clientRefused" => ClientRefused(RefusedClient),
     }
 }

@@ -10,10 +10,10 @@ use holdpoint_common::{
     HoldState, ItemId, ItemKind, Job, JobEnd, JobFact, LastRun, LastTurn, Note, Omission, Omitted,
     Outcome, PauseKind, PauseRequest, PauseResponse, PolicyMode, PolicyRules, PromptFact, PromptId,
     Question, QuestionOption, QuestionReply, QuestionRequest, QuestionResponse, QueuedPrompt,
-    Receipt, RestoreCause, Run, RunEnd, RunFact, RunLimit, RunLimits, RunProgress, RunSettings,
-    SessionFact, SessionSettings, SessionStatus, SessionSummary, Snapshot, StopHow, StoppedTool,
-    Task, TaskFact, TaskId, TaskState, Timestamp, ToolCall, ToolFact, ToolResult, ToolStatus,
-    TurnFact, TurnId, Usage, Who,
+    Receipt, RefusedClient, RestoreCause, Run, RunEnd, RunFact, RunLimit, RunLimits, RunProgress,
+    RunSettings, SessionFact, SessionSettings, SessionStatus, SessionSummary, Snapshot, StopHow,
+    StoppedTool, Task, TaskFact, TaskId, TaskState, Timestamp, ToolCall, ToolFact, ToolResult,
+    ToolStatus, TurnFact, TurnId, Usage, Who,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;

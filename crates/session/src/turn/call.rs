@@ -9,9 +9,7 @@ use holdpoint_common::{
     AskRequest, CallId, EndedProcesses, HeadAndTail, StopHow, StoppedTool, ToolCall, ToolResult,
     ToolStatus, Verdict,
 };
-use holdpoint_tools::{
-    Asker, Intent, Judgement, Processes, Sink, Tool, ToolContext, ToolError, ToolOutcome,
-};
+use holdpoint_tools::{Asker, Intent, Judgement, Sink, Tool, ToolContext, ToolError, ToolOutcome};
 use tokio::sync::oneshot;
 
 use super::order::Order;
@@ -118,9 +116,7 @@ impl Runner {
         approved: Option<AskRequest>,
     ) -> CallEnd {
         let limits = &self.env.limits;
-        // A daemon knows by the label whose tools a process belongs to.
-        let processes =
-            Processes::labelled(self.env.supervisor.clone(), limits.grace(), self.env.id.as_str());
+        let processes = self.env.processes(limits.grace());
         let sink = Arc::new(LaneSink::new(call.id, self.lane.clone()));
         let context = ToolContext::new(
             call.name.clone(),

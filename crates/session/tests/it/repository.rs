@@ -9,6 +9,7 @@ use std::process::Command;
 use holdpoint_common::{PolicyMode, Supplies};
 use holdpoint_session::testing::{Harness, ScriptedModel, reply};
 use holdpoint_session::{OpenSession, RunRequest};
+use holdpoint_tools::SUPERVISOR_NAME;
 use serde_json::json;
 
 fn git(folder: &Path, args: &[&str]) {
@@ -256,4 +257,28 @@ async fn m_d6_nothing_is_fetched() {
     assert!(!fetched.exists());
     let status = Command::new("git").args(["status"]).current_dir(folder).output().unwrap();
     assert!(fetched.exists(), "without precautions git fetches: {status:?}");
+}
+
+/// A process can change the configuration while git runs, so that git runs a program of the folder.
+/// That program is a process of a tool call, like any other that the agent starts.
+#[tokio::test]
+async fn m_g1_git_has_a_supervisor() {
+    let harness = Harness::start();
+    git(harness.folder.path(), &["init", "-q"]);
+    let found = Command::new("sh").args(["-c", "command -v git"]).output().unwrap().stdout;
+    let (other, real) = (tempfile::tempdir().unwrap(), String::from_utf8(found).unwrap());
+    let (wrapper, parents) = (other.path().join("git"), other.path().join("parents"));
+    let script = format!(
+        "#!/bin/sh\nps -o comm= -p $PPID >> {}\nexec {} \"$@\"\n",
+        parents.display(),
+        real.trim()
+    );
+    fs::write(&wrapper, script).unwrap();
+    fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755)).unwrap();
+    let also = other.path().to_str().unwrap();
+    let changed = changed_with(&harness, harness.folder.path(), "echo new > made", also).await;
+    assert_eq!(changed, ["made"]);
+    let parents = fs::read_to_string(parents).unwrap();
+    assert!(parents.lines().count() > 3, "{parents}");
+    assert!(parents.lines().all(|parent| parent == SUPERVISOR_NAME), "{parents}");
 }

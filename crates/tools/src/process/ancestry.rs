@@ -1,14 +1,11 @@
 //! The supervisors above a process, read from `/proc`.
 //!
-//! A tool's process is below its supervisor, whatever it does: a supervisor adopts the processes
-//! that lose their parent. A supervisor is known by its name, which only it can change. A process
-//! that gives itself this name only places the processes below it under a supervisor.
+//! A supervisor adopts the processes below it that lose their parent, so a tool's process stays
+//! below it. A supervisor is known by the name of its process, which no other process can change.
+//! Any process can take this name, but that only puts the processes below it under a supervisor.
 
-use std::fs::{self, File};
-use std::io::{self, Read};
-
-/// The maximum size of a supervisor's name and label in bytes.
-const MAX_LABEL_BYTES: u64 = 256;
+use std::ffi::OsString;
+use std::io;
 
 /// A supervisor above a process.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -17,14 +14,14 @@ pub struct SupervisorAbove {
     pub pid: u32,
     /// The process id of its parent, which is its owner while the owner lives.
     pub parent: u32,
-    /// When it started, in clock ticks after boot. Ids of ended processes are used again.
+    /// When it started, in clock ticks after boot. The ids of ended processes are used again.
     pub started: u64,
 }
 
-/// A process and the supervisors above it.
+/// The program of a process, and the supervisors above the process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ancestry {
-    /// The name of the process's program, at most 15 bytes.
+    /// The name of the process, at most 15 bytes. By default the name of its program.
     pub program: String,
     /// The supervisors above the process, the nearest first.
     pub supervisors: Vec<SupervisorAbove>,
@@ -35,13 +32,24 @@ impl Ancestry {
     /// supervisors.
     ///
     /// # Errors
-    /// The process or one of its ancestors can't be read. It may have ended, or belong to another
-    /// user where `/proc` is mounted with `hidepid`.
+    /// The process or one of its ancestors can't be read. It may have ended (`NotFound`, for the
+    /// process itself), or belong to another user where `/proc` is mounted with `hidepid`.
     pub fn of(pid: u32) -> io::Result<Self> {
         #[cfg(target_os = "linux")]
-        return walk::ancestry(pid);
+        return walk::ancestry(pid, walk::Hidden::IsAnError);
         #[cfg(not(target_os = "linux"))]
         return Ok(Self { program: format!("process {pid}"), supervisors: Vec::new() });
+    }
+
+    /// Reads the ancestry of this process, up to the first ancestor that is hidden.
+    ///
+    /// # Errors
+    /// `/proc` can't be read.
+    pub fn of_this_process() -> io::Result<Self> {
+        #[cfg(target_os = "linux")]
+        return walk::ancestry(walk::own_id()?, walk::Hidden::EndsTheWalk);
+        #[cfg(not(target_os = "linux"))]
+        return Self::of(std::process::id());
     }
 
     /// The supervisors above this process that are not above `other`, the nearest first.
@@ -55,37 +63,43 @@ impl Ancestry {
         };
         self.supervisors.iter().filter(move |supervisor| !is_shared(supervisor))
     }
-
-    /// Reads the ancestry of this process.
-    ///
-    /// # Errors
-    /// Like [`of`](Self::of).
-    pub fn of_this_process() -> io::Result<Self> {
-        if !cfg!(target_os = "linux") {
-            return Self::of(std::process::id());
-        }
-        // The id in the namespace of `/proc`.
-        let id = fs::read_link("/proc/self")?;
-        let id = id.to_str().and_then(|id| id.parse().ok()).ok_or(io::ErrorKind::InvalidData)?;
-        Self::of(id)
-    }
 }
 
 impl SupervisorAbove {
     /// The label that its owner has given it, see [`Processes::labelled`](super::Processes).
     #[must_use]
     pub fn label(&self) -> Option<String> {
-        let mut line = Vec::new();
-        let file = File::open(format!("/proc/{}/cmdline", self.pid)).ok()?;
-        file.take(MAX_LABEL_BYTES).read_to_end(&mut line).ok()?;
-        let label = line.split(|byte| *byte == 0).nth(1)?;
-        String::from_utf8(label.to_vec()).ok().filter(|label| !label.is_empty())
+        let words = self.read("cmdline").ok()?;
+        String::from_utf8(words.split(|byte| *byte == 0).nth(1)?.to_vec()).ok()
+    }
+
+    /// The environment that it was started with, which is that of the tool call.
+    ///
+    /// # Errors
+    /// The system does not show it, or the supervisor has ended.
+    pub fn environment(&self) -> io::Result<Vec<(OsString, OsString)>> {
+        use std::os::unix::ffi::OsStringExt;
+        let variable = |bytes: &[u8]| {
+            let at = bytes.iter().position(|byte| *byte == b'=')?;
+            let [name, value] = [&bytes[..at], &bytes[at + 1..]];
+            Some((OsString::from_vec(name.to_vec()), OsString::from_vec(value.to_vec())))
+        };
+        Ok(self.read("environ")?.split(|byte| *byte == 0).filter_map(variable).collect())
+    }
+
+    /// Reads a file of the supervisor below `/proc`. Fails if another process has its id by now.
+    fn read(&self, file: &str) -> io::Result<Vec<u8>> {
+        #[cfg(target_os = "linux")]
+        return walk::read(self, file);
+        #[cfg(not(target_os = "linux"))]
+        return Err(io::Error::new(io::ErrorKind::NotFound, file));
     }
 }
 
 #[cfg(target_os = "linux")]
 mod walk {
-    use std::io;
+    use std::fs::{self, File};
+    use std::io::{self, Read};
 
     use rustix::process::Pid;
 
@@ -94,24 +108,34 @@ mod walk {
     use crate::process::{self, SUPERVISOR_NAME};
 
     /// The maximum number of ancestors of a process.
-    const MAX_ANCESTORS: usize = 256;
+    const MAX_ANCESTORS: usize = 64;
 
-    /// How often to begin again after an ancestor has ended. Each time, the process has fewer.
-    const MAX_ATTEMPTS: usize = 10;
+    /// The maximum number of walks. A walk begins again when a process ends that it has read.
+    const MAX_WALKS: usize = 10;
+
+    /// The maximum size of a file of a supervisor in bytes.
+    const MAX_FILE_BYTES: u64 = 1024 * 1024;
+
+    /// The meaning of an ancestor that the system does not show.
+    #[derive(Clone, Copy, PartialEq, Eq)]
+    pub(super) enum Hidden {
+        IsAnError,
+        EndsTheWalk,
+    }
 
     struct Process {
         pid: Pid,
         stat: Stat,
     }
 
-    pub(super) fn ancestry(pid: u32) -> io::Result<Ancestry> {
+    pub(super) fn ancestry(pid: u32, hidden: Hidden) -> io::Result<Ancestry> {
         let pid = process::pid(pid).ok_or(io::ErrorKind::InvalidInput)?;
-        for _ in 0..MAX_ATTEMPTS {
+        for _ in 0..MAX_WALKS {
             let stat = read_stat(pid)?.ok_or_else(|| {
                 io::Error::new(io::ErrorKind::NotFound, format!("there is no process {pid}"))
             })?;
             let program = String::from_utf8_lossy(&stat.name).into_owned();
-            if let Some(supervisors) = supervisors_above(Process { pid, stat })? {
+            if let Some(supervisors) = supervisors_above(Process { pid, stat }, hidden)? {
                 return Ok(Ancestry { program, supervisors });
             }
         }
@@ -119,20 +143,29 @@ mod walk {
     }
 
     /// Returns the supervisors above a process; `None` if one of the processes has ended meanwhile.
-    fn supervisors_above(mut process: Process) -> io::Result<Option<Vec<SupervisorAbove>>> {
+    fn supervisors_above(
+        mut process: Process,
+        hidden: Hidden,
+    ) -> io::Result<Option<Vec<SupervisorAbove>>> {
         let mut found = Vec::new();
         for _ in 0..MAX_ANCESTORS {
-            let Some(pid) = Pid::from_raw(process.stat.parent) else { return Ok(Some(found)) };
-            let parent = read_stat(pid)?;
+            let pid = Pid::from_raw(process.stat.parent);
+            let parent = pid.map(read_stat).transpose()?.flatten();
             // A process that still has the same parent has had it all the time. The process that
-            // was read is then the parent, and not a later one with the same number.
+            // was read is then the parent, and not a later one with the same id.
             match read_stat(process.pid)? {
                 Some(Stat { parent, started, .. })
                     if (parent, started) == (process.stat.parent, process.stat.started) => {}
                 _ => return Ok(None),
             }
+            let Some(pid) = pid else { return Ok(Some(found)) };
             let Some(parent) = parent else {
-                return Err(io::Error::other(format!("process {pid}, an ancestor, is hidden")));
+                return match hidden {
+                    Hidden::EndsTheWalk => Ok(Some(found)),
+                    Hidden::IsAnError => {
+                        Err(io::Error::other(format!("process {pid} above it is hidden")))
+                    }
+                };
             };
             if parent.name == SUPERVISOR_NAME.as_bytes() {
                 found.push(SupervisorAbove {
@@ -143,6 +176,23 @@ mod walk {
             }
             process = Process { pid, stat: parent };
         }
-        Err(io::Error::other(format!("process {} has too many ancestors", process.pid)))
+        Err(io::Error::other(format!("there are more than {MAX_ANCESTORS} processes above it")))
+    }
+
+    /// The id of this process in the namespace of `/proc`.
+    pub(super) fn own_id() -> io::Result<u32> {
+        let id = fs::read_link("/proc/self")?;
+        Ok(id.to_str().and_then(|id| id.parse().ok()).ok_or(io::ErrorKind::InvalidData)?)
+    }
+
+    pub(super) fn read(supervisor: &SupervisorAbove, file: &str) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let file = File::open(format!("/proc/{}/{file}", supervisor.pid))?;
+        file.take(MAX_FILE_BYTES).read_to_end(&mut bytes)?;
+        let stat = process::pid(supervisor.pid).map(read_stat).transpose()?.flatten();
+        match stat {
+            Some(stat) if stat.started == supervisor.started => Ok(bytes),
+            _ => Err(io::ErrorKind::NotFound.into()),
+        }
     }
 }

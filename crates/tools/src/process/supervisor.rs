@@ -25,6 +25,9 @@ use super::exit::Exit;
 use super::wire::{Order, Report};
 use super::{SETTLE, SUPERVISOR_NAME, id, timespec};
 
+/// How long to wait if the system refuses to.
+const RETRY_DELAY: Duration = Duration::from_millis(10);
+
 /// Runs until no process of the program is left, then exits.
 pub(super) fn supervise() -> ! {
     // An error needs no message: without a socket there is no owner, and an owner sees the socket
@@ -87,6 +90,7 @@ fn run() -> io::Result<()> {
         leader,
         settle_deadline: None,
         ending: Ending::new(order.grace),
+        sees_processes: true,
     }
     .run()
 }
@@ -103,6 +107,8 @@ struct Supervision {
     /// ended.
     settle_deadline: Option<Instant>,
     ending: Ending,
+    /// Whether the supervisor can find its processes.
+    sees_processes: bool,
 }
 
 impl Supervision {
@@ -116,10 +122,11 @@ impl Supervision {
             if self.settle_deadline.is_some_and(|deadline| now >= deadline) {
                 self.ending.begin();
             }
-            if let Some(counts) = self.ending.step(now) {
+            // Without a report, the owner ends the processes in the supervisor's place.
+            if let Some(counts) = self.ending.step(now).filter(|_| self.sees_processes) {
                 self.send_report(&Report::Ended(counts));
             }
-            self.sleep()?;
+            self.sleep();
         }
     }
 
@@ -143,7 +150,7 @@ impl Supervision {
 
     /// Waits until a child ends, the owner sends a byte or is gone, a signal arrives, or the next
     /// step is due.
-    fn sleep(&mut self) -> io::Result<()> {
+    fn sleep(&mut self) {
         let until = self.ending.next_due().or(self.settle_deadline);
         let timeout = until.map(|until| timespec(until.saturating_duration_since(Instant::now())));
         let mut fds =
@@ -151,7 +158,13 @@ impl Supervision {
         fds.extend(self.control.iter().map(|control| PollFd::new(control, PollFlags::IN)));
         match poll(&mut fds, timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
+            // A process below has lowered the limits of the supervisor, which must not end before
+            // that process. As it can't read `/proc` either, the owner has to end its processes.
+            Err(_) => {
+                self.sees_processes = false;
+                std::thread::sleep(RETRY_DELAY);
+                return;
+            }
         }
         let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
         drop(fds);
@@ -160,7 +173,7 @@ impl Supervision {
             while self.wake.read(&mut bytes).is_ok_and(|read| read == bytes.len()) {}
         }
         if ready[1] {
-            let _ = self.stop.read(&mut bytes)?;
+            let _ = self.stop.read(&mut bytes);
             self.ending.begin();
         }
         if ready.get(2) == Some(&true) {
@@ -174,7 +187,6 @@ impl Supervision {
             }
             self.ending.begin();
         }
-        Ok(())
     }
 
     fn send_report(&self, report: &Report) {

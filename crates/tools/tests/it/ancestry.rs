@@ -54,11 +54,13 @@ fn m_g1_a_process_is_below_its_supervisor_whatever_it_does() {
         ),
     ] {
         let (processes, pids) = start(script, 1);
+        let by = Instant::now() + patience();
         let ancestry = loop {
             let ancestry = Ancestry::of(pids[0]).unwrap();
             if ancestry.program == program {
                 break ancestry;
             }
+            assert!(Instant::now() < by, "{script}: {ancestry:?}");
         };
         let own = own();
         let above: Vec<_> = ancestry.supervisors_not_above(&own).collect();
@@ -87,7 +89,7 @@ fn m_g1_a_process_without_a_supervisor_has_none_above_it() {
     child.wait().unwrap();
     assert_eq!(Ancestry::of(child.id()).unwrap_err().kind(), ErrorKind::NotFound);
     assert_eq!(Ancestry::of(0).unwrap_err().kind(), ErrorKind::InvalidInput);
-    kill_process(Pid::from_raw(pid.try_into().unwrap()).unwrap(), Signal::KILL).unwrap();
+    kill_process(self::pid(pid), Signal::KILL).unwrap();
 }
 
 /// The parents of these processes end while their ancestors are read.
@@ -95,16 +97,47 @@ fn m_g1_a_process_without_a_supervisor_has_none_above_it() {
 fn m_g1_a_process_is_below_its_supervisor_while_its_parents_end() {
     let own = own();
     for _ in 0..rounds(20, 500) {
-        // Ten chains of three processes; the first two of each end at once.
-        let chain = "((setsid bash -c 'echo $$; exec sleep 1000' &) &)";
-        let (processes, pids) =
-            start(&format!("for i in 0 1 2 3 4 5 6 7 8 9; do {chain}; done; sleep 1000"), 10);
-        for pid in pids {
-            for _ in 0..20 {
-                let above = Ancestry::of(pid).unwrap();
-                assert_eq!(above.supervisors_not_above(&own).count(), 1, "{above:?}");
+        let chain = "(echo $BASHPID; (echo $BASHPID; setsid bash -c 'echo $$; exec sleep 1000' & wait) & wait) &";
+        let (processes, pids) = start(&format!("{chain} wait"), 3);
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(|| {
+                while Ancestry::of(pids[0]).is_ok() || Ancestry::of(pids[1]).is_ok() {
+                    let above = Ancestry::of(pids[2]).unwrap();
+                    assert_eq!(above.supervisors_not_above(&own).count(), 1, "{above:?}");
+                }
+            });
+            for parent in &pids[..2] {
+                kill_process(pid(*parent), Signal::KILL).unwrap();
             }
-        }
+            reader.join().unwrap();
+        });
+        let above = Ancestry::of(pids[2]).unwrap();
+        assert_eq!(above.supervisors_not_above(&own).count(), 1, "{above:?}");
         processes.end();
     }
+}
+
+/// A command can lower the limits of its supervisor, but not end it by that.
+#[test]
+fn m_g1_a_supervisor_without_descriptors_stays_above_its_processes() {
+    let script = "echo $$; setsid bash -c 'echo $$; exec sleep 1000' & true; sleep 1000";
+    let (processes, pids) = start(script, 2);
+    let own = own();
+    let supervisor = Ancestry::of(pids[1]).unwrap().supervisors.remove(0);
+    let limit = ["--nofile=0", "--pid", &supervisor.pid.to_string()].map(str::to_owned);
+    assert!(Command::new("prlimit").args(limit).status().unwrap().success());
+    // The supervisor is woken.
+    kill_process(pid(pids[0]), Signal::KILL).unwrap();
+    for _ in 0..100 {
+        let Ok(above) = Ancestry::of(pids[1]) else { break };
+        assert_eq!(above.supervisors_not_above(&own).next(), Some(&supervisor));
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(processes.finish().not_ended, [] as [u32; 0]);
+    let state = std::fs::read_to_string(format!("/proc/{}/stat", pids[1])).unwrap_or_default();
+    assert!(state.is_empty() || state.contains(") Z "), "it is alive: {state}");
+}
+
+fn pid(id: u32) -> Pid {
+    Pid::from_raw(id.try_into().unwrap()).unwrap()
 }

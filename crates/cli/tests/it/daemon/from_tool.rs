@@ -2,11 +2,13 @@
 //! as the user.
 
 use std::fs;
-use std::process::Command;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Command, Stdio};
 
 use holdpoint_common::{Event, Fact, RefusedClient, SessionFact};
-use holdpoint_tools::Ancestry;
-use rustix::process::Signal;
+use holdpoint_tools::testing::{again, part};
+use rustix::process::{Signal, geteuid};
 use serde_json::json;
 
 use super::client::Api;
@@ -17,7 +19,7 @@ use crate::world::{Ran, program};
 /// ask and `SOCKET` the daemon's socket; `ask` is curl on this socket. Any of them is enough to act
 /// as the user, or to read the user's sessions.
 const REQUESTS: &str = r#"
-ask() { curl -sS -w "%{http_code}" --max-time 2 --unix-socket "$SOCKET" "$@"; }
+ask() { curl -sS -w "%{http_code}" --max-time "${MAX:-300}" --unix-socket "$SOCKET" "$@"; }
 try() { echo "$WAY|$*|$("$@" 2>&1 < /dev/null | tr '\n' ' ')"; }
 try $H status
 try $H list
@@ -60,17 +62,58 @@ bash -c 'setsid bash -c "while kill -0 $$ 2> /dev/null; do sleep 0.01; done
     WAY=orphan bash requests > orphan.out; touch orphan.done" &'
 until [ -e orphan.done ]; do sleep 0.01; done
 cat orphan.out
+# A process whose parent ends gets the first process of its pid namespace as its parent.
+[ -z "$NAMESPACE" ] || {
+nsenter $NAMESPACE bash -c '(setsid bash -c "WAY=namespace bash requests > namespace.out
+    touch namespace.done" &)'
+until [ -e namespace.done ]; do sleep 0.01; done
+cat namespace.out
+}
 # An engine of its own, with a supervisor below that of the call.
 $H --state-dir own run --in-process --policy all 'shell: WAY=nested bash requests > nested.out'
 cat nested.out
 "#;
 
-const REFUSAL: &str = "a command of an agent can't act as its user";
+const REFUSAL: &str = "a command that an agent has started can't use holdpoint as the user";
 
 struct Tried {
     way: String,
     request: String,
     answer: String,
+}
+
+/// A pid namespace of the user, outside of any tool call.
+struct Namespace {
+    child: Child,
+    /// The arguments of `nsenter` for it; empty if the system allows none.
+    arguments: String,
+}
+
+impl Namespace {
+    fn new() -> Self {
+        let (unshare, enter) = match geteuid().is_root() {
+            true => ("-pf", "-p"),
+            false => ("-Urpf", "--preserve-credentials -U -p"),
+        };
+        let mut command = Command::new("unshare");
+        command.args([unshare, "--kill-child", "bash", "-c", "echo; exec sleep 1000"]);
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let ready = child.stdout.take().unwrap().read(&mut [0]).unwrap() > 0;
+        let first = fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id()));
+        let arguments = match first {
+            Ok(first) if ready => format!("{enter} -t {}", first.trim()),
+            _ => String::new(),
+        };
+        Self { child, arguments }
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        // The namespace ends with it.
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
 }
 
 /// A daemon with a session that waits for an answer, and the requests for it as a script.
@@ -121,9 +164,15 @@ fn refused(api: &Api, session: &str) -> Vec<RefusedClient> {
 #[test]
 fn m_g1_nothing_that_a_tool_call_starts_reaches_the_daemon() {
     let (house, session, ask) = world();
-    let (pid, api) = (house.pid(), Api::new(&house));
+    let (pid, api, namespace) = (house.pid(), Api::new(&house), Namespace::new());
     let agent = api.open("all");
-    api.prompt(&agent, "shell: bash ways 2>&1 | grep '|' > tried; WAY=last bash requests >> tried");
+    api.prompt(
+        &agent,
+        &format!(
+            "shell: NAMESPACE='{}' bash ways | grep '|' > tried; WAY=last bash requests >> tried",
+            namespace.arguments
+        ),
+    );
     api.settled(&agent);
     let job =
         json!({ "command": "WAY=job bash requests > job; touch job.done", "background": true });
@@ -139,22 +188,30 @@ fn m_g1_nothing_that_a_tool_call_starts_reaches_the_daemon() {
         let of_it = tried.iter().filter(|tried| tried.way == way);
         assert_eq!(of_it.count(), requests(), "{way}: {}", house.log());
     }
+    let of_namespace = tried.iter().filter(|tried| tried.way == "namespace").count();
+    assert_eq!(of_namespace, if namespace.arguments.is_empty() { 0 } else { requests() });
     for Tried { way, request, answer } in &tried {
-        assert!(answer.contains(REFUSAL), "{way}, {request}: {answer}");
+        let refusals = match way.as_str() {
+            "namespace" => ["can't be identified", "is not one of this user's processes here"],
+            _ => [REFUSAL; 2],
+        };
+        let is_refused = refusals.iter().any(|refusal| answer.contains(refusal));
+        assert!(is_refused, "{way}, {request}: {answer}");
     }
     // Nothing has changed: the daemon, the sessions and the open ask.
     assert_eq!(house.pid(), pid);
-    assert_eq!(api.asks(&session, 1), [ask]);
+    assert_eq!(api.asks(&session, 1), [ask.clone()]);
     assert!(!house.0.work("approved").exists());
     let sessions = api.get("sessions").ok();
     assert_eq!(sessions["sessions"].as_array().unwrap().len(), 2, "{sessions}");
-    // Each program of the tool has one fact in the log of its own session.
+    // The first read and the first other request of each command are in the log of its session.
     assert_eq!(refused(&api, &session), []);
     let clients = refused(&api, &agent);
-    assert_eq!(clients.len(), 2, "{clients:?}");
-    assert!(clients.iter().all(|client| client.request == "GET /v1/status"), "{clients:?}");
+    let requests: Vec<_> = clients.iter().map(|client| &*client.request).collect();
+    let answer = format!("POST /v1/asks/{ask}/answer");
+    assert_eq!(requests, ["GET /v1/status", &answer, "GET /v1/status", &answer]);
     let shown = house.run(&["logs", &agent]).code(0).out;
-    assert!(shown.contains("tried to act as you: GET /v1/status"), "{shown}");
+    assert!(shown.contains("tried to use your daemon: GET /v1/status"), "{shown}");
 }
 
 /// The control: the same requests by the user.
@@ -163,7 +220,7 @@ fn m_g1_the_same_requests_reach_the_daemon_from_outside_of_a_tool_call() {
     let (house, ..) = world();
     let mut script = Command::new("bash");
     script.arg("requests").current_dir(house.0.path("work"));
-    script.env_clear().envs(house.0.env()).env("WAY", "user");
+    script.env_clear().envs(house.0.env()).env("WAY", "user").env("MAX", "2");
     let tried = tried(&Ran::of(script).code(0).out);
     assert_eq!(tried.len(), requests());
     for Tried { request, answer, .. } in &tried {
@@ -195,40 +252,34 @@ fn m_g1_a_tool_call_has_its_own_daemon_in_its_own_folders() {
 #[test]
 fn m_g1_a_tool_call_does_not_open_the_folders_of_the_user() {
     let house = DaemonWorld::new();
-    let is_below_tool = !Ancestry::of_this_process().unwrap().supervisors.is_empty();
-    let home = Command::new("bash").args(["-c", "eval echo ~$(id -un)"]).output().unwrap().stdout;
-    let home = String::from_utf8(home).unwrap();
-    // Even if the program did not refuse, it would use only the folders of this test.
-    let list = format!("HOME={} {} list", home.trim(), program().display());
-    let ran = house.run(&[
-        "--state-dir",
-        "own",
-        "run",
-        "--in-process",
-        "--policy",
-        "all",
-        &format!("shell: {list} > list 2>&1"),
-    ]);
-    let answer = fs::read_to_string(house.0.work("list")).unwrap();
-    assert!(answer.contains(REFUSAL) && answer.contains("hint: "), "{answer} {ran:?}");
-    assert!(!house.data().exists(), "no folder was made");
+    let h = program().display();
+    let script = format!("shell: {h} list > list 2>&1; {h} policy explain ls > explain 2>&1");
+    let session = ["--state-dir", "own", "run", "--in-process", "--policy", "all", &script];
+    let ran = house.run(&session);
+    let read = |file| fs::read_to_string(house.0.work(file)).unwrap();
+    assert!(read("list").contains(REFUSAL) && read("list").contains("hint: "), "{ran:?}");
+    assert!(!house.data().exists(), "a folder was made");
+    // A command that opens no folder of the user works.
+    assert!(read("explain").contains("ls"), "{}", read("explain"));
     // The control: the user, in the same folders.
-    let mut user = Command::new("bash");
-    user.args(["-c", &list]).current_dir(house.0.path("work")).env_clear().envs(house.0.env());
-    let ran = Ran::of(user);
-    assert!(ran.code == Some(0) || is_below_tool, "{ran:?}");
+    house.run(&["list"]).code(0);
 }
 
 /// A process that sends its request and ends can't be identified any more.
 #[test]
 fn m_g1_a_process_that_has_ended_is_refused() {
+    if part().is_some() {
+        let mut stream = UnixStream::connect(std::env::var_os("SOCKET").unwrap()).unwrap();
+        stream
+            .write_all(b"POST /v1/stop HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n")
+            .unwrap();
+        return;
+    }
     let house = DaemonWorld::new();
     let pid = house.start();
     house.signal(Signal::STOP);
-    let socket = house.socket();
-    let mut stop = Command::new("curl");
-    stop.args(["-sS", "--max-time", "0.2", "-X", "POST", "http://x/v1/stop", "--unix-socket"]);
-    assert_eq!(stop.arg(&socket).status().unwrap().code(), Some(28), "a timeout");
+    let mut stop = again("stop");
+    assert!(stop.env("SOCKET", house.socket()).status().unwrap().success());
     house.signal(Signal::CONT);
     // The daemon accepts this connection after that of the ended process.
     assert_eq!(house.pid(), pid);

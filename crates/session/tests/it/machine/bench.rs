@@ -6,9 +6,9 @@ use holdpoint_common::api::RunRequest;
 use holdpoint_common::{
     AskFact, AskId, AskRequest, AsksMode, AssistantMessage, Block, BlockKind, Body, CallId, Delta,
     EndedProcesses, Event, Fact, ItemId, JobEnd, Limits, Outcome, PauseKind, PauseRequest,
-    PolicyMode, Question, QuestionRequest, Refused, RestoreCause, RunLimits, SessionFact,
-    SessionId, SessionSettings, TaskRequest, TaskState, Timestamp, ToolCall, ToolResult,
-    ToolStatus, TurnId, Usage, Who,
+    PolicyMode, Question, QuestionRequest, Refused, RefusedClient, RestoreCause, RunLimits,
+    SessionFact, SessionId, SessionSettings, TaskRequest, TaskState, Timestamp, ToolCall,
+    ToolResult, ToolStatus, TurnId, Usage, Who,
 };
 use holdpoint_session::state::{Clearance, Confirm, Gate, Moment, Report, State};
 

@@ -20,8 +20,8 @@ use proptest::test_runner::{Config, TestCaseError, TestRunner};
 
 use super::bench::{
     Bench, LONGEST, allow, ann, answer, ask, ask_id, ben, confirm, confirm_deniable, finished,
-    gate, job_ended, job_started, pause, piece, prompt, question, report, restored, session,
-    step_finished, tasks, tool_finished,
+    gate, job_ended, job_started, pause, piece, prompt, question, refused_client, report, restored,
+    session, step_finished, tasks, tool_finished,
 };
 use super::describe;
 use super::input::{Decision, Input};

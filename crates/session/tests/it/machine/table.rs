@@ -15,8 +15,8 @@ use holdpoint_session::state::{CallStage, Clearance, Confirm, Gate, GateReply, P
 
 use super::bench::{
     Bench, LONGEST, add_task, allow, ann, answer, ask, ask_id, ben, confirm, confirm_deniable,
-    finished, gate, job_ended, job_started, next_task, pause, piece, prompt, question, report,
-    restored, run, session, step_finished, tasks, tool_finished,
+    finished, gate, job_ended, job_started, next_task, pause, piece, prompt, question,
+    refused_client, report, restored, run, session, step_finished, tasks, tool_finished,
 };
 use super::describe;
 use super::input::{Input, Reply};
