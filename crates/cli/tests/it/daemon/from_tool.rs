@@ -200,7 +200,7 @@ fn m_g1_nothing_that_a_tool_call_starts_reaches_the_daemon() {
     }
     // Nothing has changed: the daemon, the sessions and the open ask.
     assert_eq!(house.pid(), pid);
-    assert_eq!(api.asks(&session, 1), [ask.clone()]);
+    assert_eq!(api.asks(&session, 1), std::slice::from_ref(&ask));
     assert!(!house.0.work("approved").exists());
     let sessions = api.get("sessions").ok();
     assert_eq!(sessions["sessions"].as_array().unwrap().len(), 2, "{sessions}");
