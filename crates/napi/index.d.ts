@@ -117,7 +117,7 @@ type KnownErrorCode =
   // Invalid arguments and settings.
   | 'invalidArgument' | 'config' | 'alreadyStarted'
   // Saving, and the connection to a daemon.
-  | 'notSaving' | 'store' | 'start' | 'unreachable' | 'disconnected' | 'otherVersion'
+  | 'notSaving' | 'store' | 'start' | 'unreachable' | 'disconnected' | 'otherVersion' | 'fromTool'
   // A session that is gone, thrown by hooks; a daemon or process that is about to end.
   | 'ended' | 'stopped'
   // Bugs and failures: of a session's actor, of this package, of its installation.
@@ -454,8 +454,8 @@ export interface ConfirmOptions {
  * for the daemon's sessions.
  *
  * Rejects with `unreachable` if no daemon runs, with `disconnected` if it does not answer, with
- * `otherVersion` if it has another version of the API, and with `config` if the configuration is
- * wrong.
+ * `otherVersion` if it has another version of the API, with `fromTool` if a tool call has started
+ * this process, and with `config` if the configuration is wrong.
  */
 export declare function connect(options?: ConnectOptions): Promise<Sessions>
 

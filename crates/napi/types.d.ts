@@ -514,6 +514,18 @@ export type RequestError =
       code: 'forbidden'
     }
   | {
+      code: 'fromTool'
+    }
+  | {
+      code: 'unverified'
+      details: {
+        /**
+         * Reason why it can't be identified.
+         */
+        message: string
+      }
+    }
+  | {
       code: 'unknownPath'
       details: {
         /**
@@ -821,6 +833,9 @@ export type SessionFact =
        */
       hold: Hold
     }
+  | (RefusedClient & {
+      type: 'clientRefused'
+    })
 /**
  * The reason why a session had no actor before it was restored.
  */
@@ -2228,6 +2243,23 @@ export interface Event {
    * Content of the event.
    */
   body: Body
+}
+/**
+ * A client that the daemon refused because a tool call had started its process.
+ */
+export interface RefusedClient {
+  /**
+   * Process id of the client.
+   */
+  pid: number
+  /**
+   * Name of the client's program, at most 15 bytes.
+   */
+  program: string
+  /**
+   * Method and path of the request, cut to a bounded length.
+   */
+  request: string
 }
 /**
  * One answer of a model, received in one step.
