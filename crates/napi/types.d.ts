@@ -2253,11 +2253,11 @@ export interface RefusedClient {
    */
   pid: number
   /**
-   * Name of the client's program, at most 15 bytes.
+   * Name of the client's program, at most 15 bytes. The process can choose it.
    */
   program: string
   /**
-   * Method and path of the request, cut to a bounded length.
+   * Method and path of the request, at most 200 characters.
    */
   request: string
 }

@@ -121,7 +121,11 @@ pub(crate) fn run(
         log_lost: log.lost.clone(),
         idle_stop: options.idle_stop,
     };
-    let peers = Peers::new(&engine).map_err(|error| failed("/proc can't be read", &error))?;
+    let peers = Peers::new(&engine).map_err(|error| {
+        failed("the daemon can't identify its clients", &error).hint(
+            "if `/proc` is mounted with `hidepid`, add this user to the group of its `gid` option",
+        )
+    })?;
     let host = Data::new(Host::new(&engine, peers, browsers, store.clone(), config.limits, about));
     runtime.block_on(async {
         let mut servers = Servers::default();

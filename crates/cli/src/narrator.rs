@@ -391,7 +391,7 @@ fn restored(cause: RestoreCause) -> Option<Remark> {
 fn refused_client(client: &RefusedClient) -> Remark {
     let RefusedClient { pid, program, request } = client;
     let text = format!(
-        "! refused: {} (pid {pid}), a program that the agent has started, tried to use your daemon: {}",
+        "! refused a request to the daemon by {} (pid {pid}), which the agent has started: {}",
         prose_line(program),
         shorten(&prose_line(request)),
     );

@@ -88,9 +88,9 @@ impl Who {
 pub struct RefusedClient {
     /// Process id of the client.
     pub pid: u32,
-    /// Name of the client's program, at most 15 bytes.
+    /// Name of the client's program, at most 15 bytes. The process can choose it.
     pub program: String,
-    /// Method and path of the request, cut to a bounded length.
+    /// Method and path of the request, at most 200 characters.
     pub request: String,
 }
 

@@ -38,7 +38,8 @@ pub struct ConnectOptions {
 ///
 /// Rejects with `unreachable` if no daemon runs, with `disconnected` if it does not answer, with
 /// `otherVersion` if it has another version of the API, with `fromTool` if a tool call has started
-/// this process, and with `config` if the configuration is wrong.
+/// this process, with `unverified` if the daemon can't tell, and with `config` if the configuration
+/// is wrong.
 #[napi(
     catch_unwind,
     ts_args_type = "options?: ConnectOptions",

@@ -92,17 +92,22 @@ impl Folders {
     /// # Errors
     /// There is no home folder, or `state_dir` is relative and there is no current folder.
     pub fn find(state_dir: Option<&Path>) -> Result<Self, FoldersError> {
-        let Some(dir) = state_dir else { return Self::from_env(|name| std::env::var_os(name)) };
+        let Some(dir) = state_dir else {
+            return Self::from_env(std::env::home_dir(), |name| std::env::var_os(name));
+        };
         let dir = std::path::absolute(dir)
             .map_err(|error| FoldersError::Io { path: dir.to_owned(), error })?;
         let [config, data, runtime] = ["config", "data", "run"].map(|name| dir.join(name));
         Ok(Self { config, data, runtime, second: None, state_dir: Some(dir) })
     }
 
-    /// The folders of a user with this environment, according to the XDG base directories.
-    fn from_env(env: impl Fn(&str) -> Option<OsString>) -> Result<Self, FoldersError> {
+    /// The folders of a user with this home and environment, according to the XDG base directories.
+    fn from_env(
+        home: Option<PathBuf>,
+        env: impl Fn(&str) -> Option<OsString>,
+    ) -> Result<Self, FoldersError> {
         let absolute = |name| env(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        let home = absolute("HOME").or_else(std::env::home_dir).ok_or(FoldersError::NoHome)?;
+        let home = home.filter(|home| home.is_absolute()).ok_or(FoldersError::NoHome)?;
         let base = |name, default| absolute(name).unwrap_or_else(|| home.join(default));
         let data = base("XDG_DATA_HOME", ".local/share").join("holdpoint");
         let run_in_data = data.join("run");
@@ -114,9 +119,9 @@ impl Folders {
         Ok(Self { config, data, runtime, second, state_dir: None })
     }
 
-    /// Checks that these are not the folders of the user for whom a tool call has started this
-    /// process. A `state_dir` is not checked: the user's own processes name it as well.
-    fn check_not_from_tool(&self) -> Result<(), FoldersError> {
+    /// Fails if a tool call has started this process, and these are the folders of its user. A
+    /// `state_dir` is always accepted, because it is unknown whose it is.
+    fn check_not_of_tools_user(&self) -> Result<(), FoldersError> {
         if self.state_dir.is_some() {
             return Ok(());
         }
@@ -126,7 +131,7 @@ impl Folders {
             let value = |name: &str| {
                 env.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
             };
-            let users = Self::from_env(value);
+            let users = Self::from_env(value("HOME").map(PathBuf::from), value);
             users.map_or(true, |users| users.all().iter().any(|folder| self.all().contains(folder)))
         };
         if ancestry.supervisors.iter().any(is_users) {
@@ -139,10 +144,10 @@ impl Folders {
     ///
     /// # Errors
     /// A folder can't be created, belongs to another user, would be in another user's folder, or is
-    /// open to others. If one would be in another user's folder, no folder is created. They are
-    /// the user's own, and a tool call has started this process.
+    /// open to others. If one would be in another user's folder, no folder is created. Also if
+    /// a tool call has started this process, and these are the folders of its user.
     pub fn make(&self) -> Result<(), FoldersError> {
-        self.check_not_from_tool()?;
+        self.check_not_of_tools_user()?;
         let logs = self.logs();
         let all = || [&self.data, &self.runtime, &logs].into_iter().chain(&self.second);
         all().try_for_each(|folder| private::check_above(folder))?;
@@ -192,9 +197,9 @@ impl Folders {
     ///
     /// # Errors
     /// The first path is longer than the system allows. A second one that is too long is left out.
-    /// They are the user's own, and a tool call has started this process.
+    /// Also if a tool call has started this process, and these are the folders of its user.
     pub fn sockets(&self) -> Result<Vec<PathBuf>, FoldersError> {
-        self.check_not_from_tool()?;
+        self.check_not_of_tools_user()?;
         let [first, second] = [Some(&self.runtime), self.second.as_ref()]
             .map(|dir| Some(dir?.join("holdpoint.sock")));
         let length = |path: &PathBuf| path.as_os_str().len();

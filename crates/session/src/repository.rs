@@ -26,7 +26,7 @@ const MAX_GIT_FILES: usize = 10_000;
 const MAX_GIT_OUTPUT: usize = 64 * 1024 * 1024;
 
 /// Settings that override those of the repository, because each of them could name a program. Each
-/// has the name of the variable with its value.
+/// names the variable that holds its value.
 const SETTINGS: [(&str, &str); 2] = [("core.fsmonitor", FALSE), ("core.hooksPath", NO_FOLDER)];
 
 /// The names of the variables with the values of settings.
@@ -242,7 +242,7 @@ impl Git {
     }
 }
 
-/// Ends the processes when dropped, before their last clone is.
+/// Ends the processes when dropped, even while clones exist.
 struct EndOnDrop(Processes);
 
 impl Drop for EndOnDrop {

@@ -105,7 +105,8 @@ impl EngineEnv {
 }
 
 impl SessionEnv {
-    /// An empty set of processes. A daemon knows by the label that they are of this session.
+    /// An empty set of processes. Their label lets a daemon find the session of a client that it
+    /// refuses.
     pub(crate) fn processes(&self, grace: Duration) -> Processes {
         Processes::labelled(self.supervisor.clone(), grace, self.id.as_str())
     }

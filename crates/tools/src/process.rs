@@ -128,8 +128,7 @@ impl Processes {
     }
 
     /// Creates an empty set whose supervisors have a label, such as the id of a session.
-    /// [`SupervisorAbove::label`] reads it, and so can every user, for example with `ps`. A label
-    /// has at most 200 bytes.
+    /// [`SupervisorAbove::label`] reads it, and so can every user, for example with `ps`.
     #[must_use]
     pub fn labelled(supervisor: Supervisor, grace: Duration, label: impl Into<String>) -> Self {
         Self::with_label(supervisor, grace, Some(label.into()))

@@ -183,7 +183,11 @@ async fn request_status(socket: &Path) -> Result<Result<DaemonStatus, CliError>,
                 CliError::failed(format!("the daemon at {} serves another user", socket.display()))
                     .hint("set another folder with --state-dir")
             }
-            Ok(refused @ SessionError::Request(RequestError::FromTool)) => refused.into(),
+            Ok(
+                refused @ SessionError::Request(
+                    RequestError::FromTool | RequestError::Unverified { .. },
+                ),
+            ) => refused.into(),
             Ok(refused) => {
                 let message = format!("the daemon refused the request: {refused}");
                 CliError::failed(message).hint(refused.hint().unwrap_or("try again"))

@@ -4,15 +4,15 @@
 mod process;
 
 use std::any::Any;
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::fmt;
 use std::io;
 use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use actix_web::Error;
 use actix_web::body::{EitherBody, MessageBody};
 use actix_web::dev::{Extensions, ServiceRequest, ServiceResponse};
-use actix_web::http::Method;
 use actix_web::middleware::Next;
 use actix_web::web::Data;
 use holdpoint_common::api::RequestError;
@@ -26,8 +26,15 @@ use self::process::{PeerProcess, not_here};
 use super::error::ApiError;
 use super::host::Host;
 
-/// The maximum number of refusals that are remembered, so that each is recorded once.
-const MAX_REMEMBERED: usize = 1024;
+/// The maximum number of different requests of one command that are recorded.
+const MAX_RECORDED: usize = 10;
+
+/// The maximum number of commands whose recorded requests are remembered.
+const MAX_COMMANDS: usize = 256;
+
+/// The minimum time between two lines of the log about clients that can't be attributed to one of
+/// our sessions.
+const LOG_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The maximum length of a request in a fact and in a line of the log, in characters.
 const MAX_REQUEST_CHARS: usize = 200;
@@ -75,21 +82,24 @@ pub(super) fn record(io: &dyn Any, extensions: &mut Extensions) {
 pub(super) struct Peers {
     daemon: Ancestry,
     refusals: RefusalLog,
-    /// The refusals that were recorded: by supervisor, and by whether the request was a read.
-    recorded: Mutex<HashSet<(SupervisorAbove, bool)>>,
+    /// The refused requests that were recorded, by the supervisor of the command.
+    recorded: Mutex<HashMap<SupervisorAbove, Vec<String>>>,
+    /// When the last refusal was logged that is not in the log of a session.
+    logged: Mutex<Option<Instant>>,
 }
 
 impl Peers {
-    /// Reads the supervisors above the daemon. A process below them only was not started by a tool
-    /// call of this daemon's sessions.
+    /// Reads the supervisors above the daemon. A client with no other supervisor above it was not
+    /// started by a tool call of the daemon's sessions.
     ///
     /// # Errors
-    /// `/proc` can't be read.
+    /// The daemon's ancestors can't be read. Then no client could be identified, either.
     pub(super) fn new(engine: &Engine) -> io::Result<Self> {
         Ok(Self {
-            daemon: Ancestry::of_this_process()?,
+            daemon: Ancestry::of(Ancestry::of_this_process()?.pid)?,
             refusals: engine.refusal_log(),
             recorded: Mutex::default(),
+            logged: Mutex::default(),
         })
     }
 
@@ -97,41 +107,49 @@ impl Peers {
     /// it.
     fn check(
         &self,
+        peer: Peer,
         process: io::Result<PeerProcess>,
         request: &ServiceRequest,
     ) -> Result<(), RequestError> {
-        let (pid, peer) = process.and_then(|it| ancestry(&it)).map_err(RequestError::unverified)?;
-        let mut above = peer.supervisors_not_above(&self.daemon).peekable();
+        let ancestry = process.and_then(|process| ancestry(&process));
+        let ancestry = ancestry.map_err(RequestError::unverified)?;
+        let mut above = ancestry.supervisors_not_above(&self.daemon).peekable();
         if above.peek().is_none() {
             return Ok(());
         }
-        let request_line = format!("{} {}", request.method(), request.path());
-        let client = RefusedClient {
-            pid,
-            program: peer.program.clone(),
-            request: request_line.chars().take(MAX_REQUEST_CHARS).collect(),
-        };
-        let is_read = request.method() == Method::GET;
-        // Another program can own a supervisor, or have the name of one.
-        match above.find(|supervisor| supervisor.parent == std::process::id()) {
-            Some(supervisor) => self.record(supervisor, is_read, client),
-            None => {
-                tracing::info!(pid, "refused: a tool call of another program has started it");
-            }
+        let line = format!("{} {}", request.method(), request.path());
+        let (program, request) = (ancestry.program.clone(), line.chars().take(MAX_REQUEST_CHARS));
+        let client = RefusedClient { pid: ancestry.pid, program, request: request.collect() };
+        // The supervisor may belong to another engine, or be another program with that name.
+        match above.find(|supervisor| supervisor.parent == self.daemon.pid) {
+            Some(supervisor) => self.record(supervisor, client),
+            None => self.log(peer, &RequestError::FromTool),
         }
         Err(RequestError::FromTool)
     }
 
+    /// Logs a refusal that no session's log has, unless another one was logged just now: a process
+    /// can cause any number of them.
+    fn log(&self, peer: Peer, error: &RequestError) {
+        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+        if logged.is_none_or(|at| at.elapsed() >= LOG_INTERVAL) {
+            *logged = Some(Instant::now());
+            tracing::warn!(%peer, %error, "refused");
+        }
+    }
+
     /// Records the refusal in the logs of the daemon and of the session, if it is new.
-    fn record(&self, supervisor: &SupervisorAbove, is_read: bool, client: RefusedClient) {
+    fn record(&self, supervisor: &SupervisorAbove, client: RefusedClient) {
         {
             let mut recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
-            if recorded.len() >= MAX_REMEMBERED {
+            if recorded.len() >= MAX_COMMANDS && !recorded.contains_key(supervisor) {
                 recorded.clear();
             }
-            if !recorded.insert((supervisor.clone(), is_read)) {
+            let requests = recorded.entry(supervisor.clone()).or_default();
+            if requests.len() >= MAX_RECORDED || requests.contains(&client.request) {
                 return;
             }
+            requests.push(client.request.clone());
         }
         let RefusedClient { pid, program, request } = &client;
         let session = supervisor.label().and_then(|label| label.parse::<SessionId>().ok());
@@ -147,12 +165,11 @@ impl Peers {
     }
 }
 
-/// The process id and the ancestry of a peer.
-fn ancestry(process: &PeerProcess) -> io::Result<(u32, Ancestry)> {
-    let pid = process.id()?;
-    let ancestry = Ancestry::of(pid)?;
+/// The ancestry of a peer.
+fn ancestry(process: &PeerProcess) -> io::Result<Ancestry> {
+    let ancestry = Ancestry::of(process.id()?)?;
     // If the process still has the id, it was the process whose ancestors were read.
-    if process.id()? == pid { Ok((pid, ancestry)) } else { Err(not_here()) }
+    if process.id()? == ancestry.pid { Ok(ancestry) } else { Err(not_here()) }
 }
 
 /// Admits only this user's processes, regardless of the modes of the folder and the socket, except
@@ -161,29 +178,30 @@ pub(super) async fn only_ours<B: MessageBody>(
     request: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<EitherBody<B>>, Error> {
-    let Err(error) = check(&request) else {
+    let Err(error) = admit(&request) else {
         return Ok(next.call(request).await?.map_into_left_body());
     };
-    if error != RequestError::FromTool {
-        let peer =
-            request.conn_data::<Peer>().map_or_else(|| "unknown".to_owned(), Peer::to_string);
-        tracing::warn!(peer, %error, "refused");
+    if let (Some(peer), Some(host)) =
+        (request.conn_data::<Peer>(), request.app_data::<Data<Host>>())
+        && error != RequestError::FromTool
+    {
+        host.peers.log(*peer, &error);
     }
     // No later request on this connection would be served.
     let refused = ApiError::from(error).closing_response();
     Ok(request.into_response(refused).map_into_right_body())
 }
 
-fn check(request: &ServiceRequest) -> Result<(), RequestError> {
-    let is_ours = request.conn_data::<Peer>().is_some_and(|peer| peer.uid == geteuid().as_raw());
-    let (true, Some(check), Some(host)) =
-        (is_ours, request.conn_data::<PeerCheck>(), request.app_data::<Data<Host>>())
+fn admit(request: &ServiceRequest) -> Result<(), RequestError> {
+    let peer = request.conn_data::<Peer>().filter(|peer| peer.uid == geteuid().as_raw());
+    let (Some(peer), Some(check), Some(host)) =
+        (peer, request.conn_data::<PeerCheck>(), request.app_data::<Data<Host>>())
     else {
         return Err(RequestError::Forbidden);
     };
     let result = check.result.get_or_init(|| {
         let process = check.process.lock().unwrap_or_else(PoisonError::into_inner).take();
-        host.peers.check(process.unwrap_or_else(|| Err(not_here())), request)
+        host.peers.check(*peer, process.unwrap_or_else(|| Err(not_here())), request)
     });
     result.clone()
 }

@@ -101,17 +101,21 @@ async fn listening_pid(folders: &Folders) -> Result<Option<Pid>, CliError> {
     Ok(None)
 }
 
-/// Checks that no tool call has started this process, unless it has also started the daemon.
-fn check_not_from_tool(daemon: u32) -> Result<(), SessionError> {
-    let unverified = |error| SessionError::from(RequestError::unverified(error));
-    let ours = Ancestry::of_this_process().map_err(unverified)?;
+/// Checks that every tool call that has started this process has also started the daemon.
+fn check_not_from_tool(daemon: u32) -> Result<(), CliError> {
+    let failed = |error| stop_error(daemon, &error);
+    let ours = Ancestry::of_this_process().map_err(failed)?;
     if ours.supervisors.is_empty() {
         return Ok(());
     }
-    let theirs = Ancestry::of(daemon).map_err(unverified)?;
+    let theirs = match Ancestry::of(daemon) {
+        // The daemon has ended.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        theirs => theirs.map_err(failed)?,
+    };
     match ours.supervisors_not_above(&theirs).next() {
         None => Ok(()),
-        Some(_) => Err(RequestError::FromTool.into()),
+        Some(_) => Err(SessionError::from(RequestError::FromTool).into()),
     }
 }
 

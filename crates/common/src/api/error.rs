@@ -142,8 +142,7 @@ impl RequestError {
                  own, with `--state-dir DIR`",
             ),
             Self::Unverified { .. } => Some(
-                "run the client in the same container as the daemon; `/proc` must show all \
-                 processes (no `hidepid`)",
+                "a client must run in the same container as the daemon, until it has the response",
             ),
             Self::Malformed { .. }
             | Self::TooLarge { .. }

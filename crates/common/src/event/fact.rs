@@ -102,8 +102,8 @@ kinds! {
             /// New state of the hold.
             hold: Hold,
         },
-        /// A process of a tool call tried to use the daemon, which refused it. Recorded for the
-        /// first read and the first other request of each command.
+        /// A process of a tool call sent a request to the daemon, which refused it. Recorded for
+        /// the first ten different requests of each command.
         "clientRefused" => ClientRefused(RefusedClient),
     }
 }

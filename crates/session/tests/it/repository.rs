@@ -9,7 +9,6 @@ use std::process::Command;
 use holdpoint_common::{PolicyMode, Supplies};
 use holdpoint_session::testing::{Harness, ScriptedModel, reply};
 use holdpoint_session::{OpenSession, RunRequest};
-use holdpoint_tools::SUPERVISOR_NAME;
 use serde_json::json;
 
 fn git(folder: &Path, args: &[&str]) {
@@ -261,6 +260,7 @@ async fn m_d6_nothing_is_fetched() {
 
 /// A process can change the configuration while git runs, so that git runs a program of the folder.
 /// That program is a process of a tool call, like any other that the agent starts.
+#[cfg(target_os = "linux")]
 #[tokio::test]
 async fn m_g1_git_has_a_supervisor() {
     let harness = Harness::start();
@@ -280,5 +280,5 @@ async fn m_g1_git_has_a_supervisor() {
     assert_eq!(changed, ["made"]);
     let parents = fs::read_to_string(parents).unwrap();
     assert!(parents.lines().count() > 3, "{parents}");
-    assert!(parents.lines().all(|parent| parent == SUPERVISOR_NAME), "{parents}");
+    assert!(parents.lines().all(|parent| parent == holdpoint_tools::SUPERVISOR_NAME), "{parents}");
 }

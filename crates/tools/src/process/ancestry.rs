@@ -1,8 +1,9 @@
 //! The supervisors above a process, read from `/proc`.
 //!
 //! A supervisor adopts the processes below it that lose their parent, so a tool's process stays
-//! below it. A supervisor is known by the name of its process, which no other process can change.
-//! Any process can take this name, but that only puts the processes below it under a supervisor.
+//! below it. A supervisor is recognized by the name of its process, which no other process can
+//! change. Another process can take this name, with the only effect that the processes below it
+//! seem to be a tool's.
 
 use std::ffi::OsString;
 use std::io;
@@ -18,18 +19,21 @@ pub struct SupervisorAbove {
     pub started: u64,
 }
 
-/// The program of a process, and the supervisors above the process.
+/// A process and the supervisors above it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ancestry {
-    /// The name of the process, at most 15 bytes. By default the name of its program.
+    /// Its process id in the pid namespace of `/proc`.
+    pub pid: u32,
+    /// The name that the process has given itself, at most 15 bytes. By default the name of its
+    /// program.
     pub program: String,
     /// The supervisors above the process, the nearest first.
     pub supervisors: Vec<SupervisorAbove>,
 }
 
 impl Ancestry {
-    /// Reads the ancestry of a process of this pid namespace. Other systems than Linux have no
-    /// supervisors.
+    /// Reads the ancestry of the process with this id in the pid namespace of `/proc`. Other
+    /// systems than Linux have no supervisors.
     ///
     /// # Errors
     /// The process or one of its ancestors can't be read. It may have ended (`NotFound`, for the
@@ -38,7 +42,7 @@ impl Ancestry {
         #[cfg(target_os = "linux")]
         return walk::ancestry(pid, walk::Hidden::IsAnError);
         #[cfg(not(target_os = "linux"))]
-        return Ok(Self { program: format!("process {pid}"), supervisors: Vec::new() });
+        return Ok(Self { pid, program: String::new(), supervisors: Vec::new() });
     }
 
     /// Reads the ancestry of this process, up to the first ancestor that is hidden.
@@ -108,9 +112,9 @@ mod walk {
     use crate::process::{self, SUPERVISOR_NAME};
 
     /// The maximum number of ancestors of a process.
-    const MAX_ANCESTORS: usize = 64;
+    const MAX_ANCESTORS: usize = 256;
 
-    /// The maximum number of walks. A walk begins again when a process ends that it has read.
+    /// The maximum number of walks. A walk is repeated if a process ends that it has read.
     const MAX_WALKS: usize = 10;
 
     /// The maximum size of a file of a supervisor in bytes.
@@ -123,7 +127,8 @@ mod walk {
         EndsTheWalk,
     }
 
-    struct Process {
+    /// A process on the way up.
+    struct Visited {
         pid: Pid,
         stat: Stat,
     }
@@ -135,8 +140,8 @@ mod walk {
                 io::Error::new(io::ErrorKind::NotFound, format!("there is no process {pid}"))
             })?;
             let program = String::from_utf8_lossy(&stat.name).into_owned();
-            if let Some(supervisors) = supervisors_above(Process { pid, stat }, hidden)? {
-                return Ok(Ancestry { program, supervisors });
+            if let Some(supervisors) = supervisors_above(Visited { pid, stat }, hidden)? {
+                return Ok(Ancestry { pid: process::id(pid), program, supervisors });
             }
         }
         Err(io::Error::other(format!("the ancestors of process {pid} keep changing")))
@@ -144,7 +149,7 @@ mod walk {
 
     /// Returns the supervisors above a process; `None` if one of the processes has ended meanwhile.
     fn supervisors_above(
-        mut process: Process,
+        mut process: Visited,
         hidden: Hidden,
     ) -> io::Result<Option<Vec<SupervisorAbove>>> {
         let mut found = Vec::new();
@@ -174,9 +179,13 @@ mod walk {
                     started: parent.started,
                 });
             }
-            process = Process { pid, stat: parent };
+            process = Visited { pid, stat: parent };
         }
-        Err(io::Error::other(format!("there are more than {MAX_ANCESTORS} processes above it")))
+        if found.is_empty() {
+            let message = format!("there are more than {MAX_ANCESTORS} processes above it");
+            return Err(io::Error::other(message));
+        }
+        Ok(Some(found))
     }
 
     /// The id of this process in the namespace of `/proc`.

@@ -11,6 +11,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use holdpoint_common::EndedProcesses;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{
@@ -25,7 +26,7 @@ use super::exit::Exit;
 use super::wire::{Order, Report};
 use super::{SETTLE, SUPERVISOR_NAME, id, timespec};
 
-/// How long to wait if the system refuses to.
+/// The delay before `poll` is tried again after an error.
 const RETRY_DELAY: Duration = Duration::from_millis(10);
 
 /// Runs until no process of the program is left, then exits.
@@ -36,7 +37,7 @@ pub(super) fn supervise() -> ! {
 }
 
 fn run() -> io::Result<()> {
-    // A daemon knows by the name which processes are below a supervisor. `exec` has set another.
+    // A daemon recognizes a supervisor by this name. `exec` has set the name of the file.
     set_name(&CString::new(SUPERVISOR_NAME)?)?;
     // Without a controlling terminal, no process below can open one. `setsid` fails only if the
     // supervisor leads a group, which then receives none of the owner's signals either.
@@ -90,7 +91,6 @@ fn run() -> io::Result<()> {
         leader,
         settle_deadline: None,
         ending: Ending::new(order.grace),
-        sees_processes: true,
     }
     .run()
 }
@@ -107,8 +107,6 @@ struct Supervision {
     /// ended.
     settle_deadline: Option<Instant>,
     ending: Ending,
-    /// Whether the supervisor can find its processes.
-    sees_processes: bool,
 }
 
 impl Supervision {
@@ -122,8 +120,10 @@ impl Supervision {
             if self.settle_deadline.is_some_and(|deadline| now >= deadline) {
                 self.ending.begin();
             }
-            // Without a report, the owner ends the processes in the supervisor's place.
-            if let Some(counts) = self.ending.step(now).filter(|_| self.sees_processes) {
+            // A child lives. If no process was found, a process has lowered the limits of the
+            // supervisor, so that it can't read `/proc`. Without a report, the owner ends them all.
+            let found_some = |counts: &EndedProcesses| !counts.not_ended.is_empty();
+            if let Some(counts) = self.ending.step(now).filter(found_some) {
                 self.send_report(&Report::Ended(counts));
             }
             self.sleep();
@@ -158,10 +158,8 @@ impl Supervision {
         fds.extend(self.control.iter().map(|control| PollFd::new(control, PollFlags::IN)));
         match poll(&mut fds, timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
-            // A process below has lowered the limits of the supervisor, which must not end before
-            // that process. As it can't read `/proc` either, the owner has to end its processes.
+            // A process has lowered the limits of the supervisor, which must not end before it.
             Err(_) => {
-                self.sees_processes = false;
                 std::thread::sleep(RETRY_DELAY);
                 return;
             }

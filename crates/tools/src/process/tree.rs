@@ -101,7 +101,7 @@ fn scan_descendants(root: Pid) -> Vec<Pid> {
 /// The part of `/proc/PID/stat` that this crate uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Stat {
-    /// The name of the program, at most 15 bytes. Only the process itself can change it.
+    /// The name of the process, at most 15 bytes. Only the process itself can change it.
     pub(super) name: Vec<u8>,
     alive: bool,
     /// The parent; 0 for a process without one in this namespace.
@@ -129,8 +129,15 @@ fn stat(pid: Pid) -> Option<Stat> {
 pub(super) fn read_stat(pid: Pid) -> io::Result<Option<Stat>> {
     match fs::read(format!("/proc/{}/stat", pid.as_raw_pid())) {
         Ok(stat) => Ok(parse(&stat)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) if error.raw_os_error() == Some(Errno::SRCH.raw_os_error()) => Ok(None),
+        // The meaning of `hidepid` decides whether a hidden process seems to exist.
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied
+            ) || error.raw_os_error() == Some(Errno::SRCH.raw_os_error()) =>
+        {
+            Ok(None)
+        }
         Err(error) => Err(error),
     }
 }

@@ -98,7 +98,7 @@ fn m_g1_a_process_is_below_its_supervisor_while_its_parents_end() {
     let own = own();
     for _ in 0..rounds(20, 500) {
         let chain = "(echo $BASHPID; (echo $BASHPID; setsid bash -c 'echo $$; exec sleep 1000' & wait) & wait) &";
-        let (processes, pids) = start(&format!("{chain} wait"), 3);
+        let (processes, pids) = start(&format!("{chain} wait; sleep 1000"), 3);
         std::thread::scope(|scope| {
             let reader = scope.spawn(|| {
                 while Ancestry::of(pids[0]).is_ok() || Ancestry::of(pids[1]).is_ok() {
@@ -117,25 +117,32 @@ fn m_g1_a_process_is_below_its_supervisor_while_its_parents_end() {
     }
 }
 
-/// A command can lower the limits of its supervisor, but not end it by that.
+/// A command can lower the limits of its supervisor, but the supervisor does not end by that, and
+/// the command ends with its call.
 #[test]
 fn m_g1_a_supervisor_without_descriptors_stays_above_its_processes() {
-    let script = "echo $$; setsid bash -c 'echo $$; exec sleep 1000' & true; sleep 1000";
-    let (processes, pids) = start(script, 2);
-    let own = own();
-    let supervisor = Ancestry::of(pids[1]).unwrap().supervisors.remove(0);
-    let limit = ["--nofile=0", "--pid", &supervisor.pid.to_string()].map(str::to_owned);
-    assert!(Command::new("prlimit").args(limit).status().unwrap().success());
-    // The supervisor is woken.
-    kill_process(pid(pids[0]), Signal::KILL).unwrap();
-    for _ in 0..100 {
-        let Ok(above) = Ancestry::of(pids[1]) else { break };
-        assert_eq!(above.supervisors_not_above(&own).next(), Some(&supervisor));
-        std::thread::sleep(Duration::from_millis(1));
+    for files in [0, 3, 6, 10] {
+        let script = "echo $$; setsid bash -c 'echo $$; exec sleep 1000' & sleep 1000";
+        let (processes, pids) = start(script, 2);
+        let (below, own) = (*pids.iter().max().unwrap(), own());
+        let supervisor = Ancestry::of(below).unwrap().supervisors.remove(0);
+        let limit = [format!("--nofile={files}"), "--pid".to_owned(), supervisor.pid.to_string()];
+        assert!(Command::new("prlimit").args(limit).status().unwrap().success());
+        // The supervisor is woken.
+        kill_process(pid(*pids.iter().min().unwrap()), Signal::KILL).unwrap();
+        for _ in 0..100 {
+            let Ok(above) = Ancestry::of(below) else { break };
+            assert_eq!(above.supervisors_not_above(&own).next(), Some(&supervisor), "{files}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        processes.end();
+        let state = || std::fs::read_to_string(format!("/proc/{below}/stat")).unwrap_or_default();
+        let by = Instant::now() + patience();
+        while !state().is_empty() && !state().contains(") Z ") {
+            assert!(Instant::now() < by, "it is alive: {}", state());
+            std::thread::yield_now();
+        }
     }
-    assert_eq!(processes.finish().not_ended, [] as [u32; 0]);
-    let state = std::fs::read_to_string(format!("/proc/{}/stat", pids[1])).unwrap_or_default();
-    assert!(state.is_empty() || state.contains(") Z "), "it is alive: {state}");
 }
 
 fn pid(id: u32) -> Pid {

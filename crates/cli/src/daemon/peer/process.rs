@@ -17,44 +17,52 @@ impl PeerProcess {
         use nix::sys::socket::{getsockopt, sockopt::PeerPidfd};
         use rustix::process::{Pid, PidfdFlags, pidfd_open};
         match getsockopt(stream, PeerPidfd) {
+            Ok(pidfd) => Ok(Self(pidfd)),
             Err(Errno::ENOPROTOOPT) => {
                 let pid = pid.and_then(|pid| Pid::from_raw(pid.try_into().ok()?));
-                Ok(Self(pidfd_open(pid.ok_or_else(not_here)?, PidfdFlags::empty())?))
+                let pidfd = pidfd_open(pid.ok_or_else(not_here)?, PidfdFlags::empty());
+                pidfd.map(Self).map_err(|_| not_here())
             }
-            pidfd => Ok(Self(pidfd?)),
+            // Kernels before 6.16 report a process that has ended like this.
+            Err(Errno::EINVAL | Errno::ESRCH | Errno::ENODATA) => Err(not_here()),
+            Err(error) => Err(error.into()),
         }
     }
 
-    /// Its process id. Fails if the process has ended, or is in a pid namespace of its own: there
-    /// a process that loses its parent gets one inside the namespace, not its supervisor.
+    /// Returns the process id. Fails if the process has ended, or is in a pid namespace below that
+    /// of this process: orphans there are adopted by the first process of the namespace, and not by
+    /// their supervisor.
     pub(super) fn id(&self) -> io::Result<u32> {
         use std::os::fd::AsRawFd;
-        let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", self.0.as_raw_fd()))?;
-        // The ids in all namespaces, beginning with that of `/proc`.
-        let mut ids = info
-            .lines()
-            .find_map(|line| line.strip_prefix("NSpid:"))
-            .ok_or_else(not_here)?
-            .split_whitespace();
-        match (ids.next().and_then(|id| id.parse().ok()), ids.next()) {
-            (Some(id), None) if id != 0 => Ok(id),
+        let ids = namespace_ids(&format!("/proc/self/fdinfo/{}", self.0.as_raw_fd()))?;
+        let depth = namespace_ids("/proc/self/status")?.len();
+        match ids.first() {
+            Some(id) if *id != 0 && ids.len() == depth => Ok(*id),
             _ => Err(not_here()),
         }
     }
 }
 
+/// Reads the ids of a process in its pid namespaces, beginning with that of `/proc`.
+#[cfg(target_os = "linux")]
+fn namespace_ids(file: &str) -> io::Result<Vec<u32>> {
+    let text = std::fs::read_to_string(file)?;
+    let ids = text.lines().find_map(|line| line.strip_prefix("NSpid:")).ok_or_else(not_here)?;
+    ids.split_whitespace().map(|id| id.parse().map_err(|_| not_here())).collect()
+}
+
 /// A peer's process, on a system without supervisors.
 #[cfg(not(target_os = "linux"))]
-pub(super) struct PeerProcess(u32);
+pub(super) struct PeerProcess(Option<u32>);
 
 #[cfg(not(target_os = "linux"))]
 impl PeerProcess {
     pub(super) fn of(_: &UnixStream, pid: Option<u32>) -> io::Result<Self> {
-        pid.map(Self).ok_or_else(not_here)
+        Ok(Self(pid))
     }
 
     pub(super) fn id(&self) -> io::Result<u32> {
-        Ok(self.0)
+        Ok(self.0.unwrap_or_default())
     }
 }
 

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::client::Api;
 use super::harness::DaemonWorld;
-use crate::world::{Ran, program};
+use crate::world::{Ran, patience, program};
 
 /// The requests that are tried, as shell commands. `H` is the program, `S` a session, `A` its open
 /// ask and `SOCKET` the daemon's socket; `ask` is curl on this socket. Any of them is enough to act
@@ -42,6 +42,7 @@ try ask http://x/v1/asks/$A/answer -H 'content-type: application/json' -d '{"typ
 try ask http://x/v1/sessions -H 'content-type: application/json' -d '{"policy":"all"}'
 SOCKET=$SECOND try ask http://x/v1/status
 try $H approve $A
+[ -z "$MAX" ] || until [ -e approved ]; do sleep 0.01; done
 try $H deny $A
 try $H interrupt $S
 try $H close $S
@@ -64,8 +65,8 @@ until [ -e orphan.done ]; do sleep 0.01; done
 cat orphan.out
 # A process whose parent ends gets the first process of its pid namespace as its parent.
 [ -z "$NAMESPACE" ] || {
-nsenter $NAMESPACE bash -c '(setsid bash -c "WAY=namespace bash requests > namespace.out
-    touch namespace.done" &)'
+nsenter $NAMESPACE bash -c 'setsid bash -c "while kill -0 $$ 2> /dev/null; do sleep 0.01; done
+    WAY=namespace bash requests > namespace.out; touch namespace.done" &'
 until [ -e namespace.done ]; do sleep 0.01; done
 cat namespace.out
 }
@@ -102,7 +103,10 @@ impl Namespace {
         let first = fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id()));
         let arguments = match first {
             Ok(first) if ready => format!("{enter} -t {}", first.trim()),
-            _ => String::new(),
+            _ => {
+                println!("skipped: the system allows no pid namespace");
+                String::new()
+            }
         };
         Self { child, arguments }
     }
@@ -166,21 +170,17 @@ fn m_g1_nothing_that_a_tool_call_starts_reaches_the_daemon() {
     let (house, session, ask) = world();
     let (pid, api, namespace) = (house.pid(), Api::new(&house), Namespace::new());
     let agent = api.open("all");
-    api.prompt(
-        &agent,
-        &format!(
-            "shell: NAMESPACE='{}' bash ways | grep '|' > tried; WAY=last bash requests >> tried",
-            namespace.arguments
-        ),
-    );
-    api.settled(&agent);
-    let job =
-        json!({ "command": "WAY=job bash requests > job; touch job.done", "background": true });
-    api.prompt(
-        &agent,
-        &format!("call shell {job}\nshell: until [ -e job.done ]; do sleep 0.01; done"),
-    );
-    api.settled(&agent);
+    let run = |command: String, background: bool| {
+        let limit = (!background).then(|| patience().as_millis());
+        let input = json!({ "command": command, "background": background, "timeout_ms": limit });
+        api.prompt(&agent, &format!("call shell {input}"));
+        api.settled(&agent);
+    };
+    let enter = &namespace.arguments;
+    run(format!("NAMESPACE='{enter}' bash ways | grep '|' > tried"), false);
+    run("WAY=last bash requests >> tried".to_owned(), false);
+    run("WAY=job bash requests > job; touch job.done".to_owned(), true);
+    run("until [ -e job.done ]; do sleep 0.01; done".to_owned(), false);
 
     let read = |file| fs::read_to_string(house.0.work(file)).unwrap();
     let tried = tried(&(read("tried") + &read("job")));
@@ -204,14 +204,14 @@ fn m_g1_nothing_that_a_tool_call_starts_reaches_the_daemon() {
     assert!(!house.0.work("approved").exists());
     let sessions = api.get("sessions").ok();
     assert_eq!(sessions["sessions"].as_array().unwrap().len(), 2, "{sessions}");
-    // The first read and the first other request of each command are in the log of its session.
+    // The different requests of each command are in the log of its session, up to ten.
     assert_eq!(refused(&api, &session), []);
     let clients = refused(&api, &agent);
-    let requests: Vec<_> = clients.iter().map(|client| &*client.request).collect();
     let answer = format!("POST /v1/asks/{ask}/answer");
-    assert_eq!(requests, ["GET /v1/status", &answer, "GET /v1/status", &answer]);
+    let answers = clients.iter().filter(|client| client.request == answer).count();
+    assert_eq!((clients.len(), answers), (3 * 7, 3), "{clients:?}");
     let shown = house.run(&["logs", &agent]).code(0).out;
-    assert!(shown.contains("tried to use your daemon: GET /v1/status"), "{shown}");
+    assert!(shown.contains(", which the agent has started: GET /v1/status"), "{shown}");
 }
 
 /// The control: the same requests by the user.
