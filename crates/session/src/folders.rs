@@ -10,6 +10,7 @@ mod private;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use holdpoint_common::api::RequestError;
 use holdpoint_common::{Config, ConfigError};
@@ -34,6 +35,9 @@ pub struct Folders {
     second: Option<PathBuf>,
     /// The folder that contains all the others, if the user has set one.
     state_dir: Option<PathBuf>,
+    /// Whether these are the folders of the user for whom a tool call has started this process.
+    /// Determined at the first use.
+    of_tools_user: OnceLock<bool>,
 }
 
 /// An error with the user's folders.
@@ -98,7 +102,14 @@ impl Folders {
         let dir = std::path::absolute(dir)
             .map_err(|error| FoldersError::Io { path: dir.to_owned(), error })?;
         let [config, data, runtime] = ["config", "data", "run"].map(|name| dir.join(name));
-        Ok(Self { config, data, runtime, second: None, state_dir: Some(dir) })
+        Ok(Self {
+            config,
+            data,
+            runtime,
+            second: None,
+            state_dir: Some(dir),
+            of_tools_user: OnceLock::from(false),
+        })
     }
 
     /// The folders of a user with this home and environment, according to the XDG base directories.
@@ -116,28 +127,34 @@ impl Folders {
             None => (run_in_data, None),
         };
         let config = base("XDG_CONFIG_HOME", ".config").join("holdpoint");
-        Ok(Self { config, data, runtime, second, state_dir: None })
+        Ok(Self { config, data, runtime, second, state_dir: None, of_tools_user: OnceLock::new() })
     }
 
     /// Fails if a tool call has started this process, and these are the folders of its user. A
     /// `state_dir` is always accepted, because it is unknown whose it is.
     fn check_not_of_tools_user(&self) -> Result<(), FoldersError> {
-        if self.state_dir.is_some() {
-            return Ok(());
-        }
-        let ancestry = Ancestry::of_this_process().map_err(RequestError::unverified)?;
-        let is_users = |supervisor: &SupervisorAbove| {
-            let Ok(env) = supervisor.environment() else { return true };
-            let value = |name: &str| {
-                env.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
-            };
-            let users = Self::from_env(value("HOME").map(PathBuf::from), value);
-            users.map_or(true, |users| users.all().iter().any(|folder| self.all().contains(folder)))
+        let of_tools_user = match self.of_tools_user.get() {
+            Some(known) => *known,
+            None => {
+                let ancestry = Ancestry::of_this_process().map_err(RequestError::unverified)?;
+                let found = ancestry.supervisors.iter().any(|above| self.is_of_user_of(above));
+                *self.of_tools_user.get_or_init(|| found)
+            }
         };
-        if ancestry.supervisors.iter().any(is_users) {
-            return Err(RequestError::FromTool.into());
-        }
-        Ok(())
+        if of_tools_user { Err(RequestError::FromTool.into()) } else { Ok(()) }
+    }
+
+    /// Whether the user of a tool call has one of these folders, or it is unknown.
+    fn is_of_user_of(&self, supervisor: &SupervisorAbove) -> bool {
+        let Ok(env) = supervisor.environment() else { return true };
+        let value = |name: &str| {
+            env.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
+        };
+        let Ok(theirs) = Self::from_env(value("HOME").map(PathBuf::from), value) else {
+            return true;
+        };
+        let ours = self.all();
+        theirs.all().iter().any(|folder| ours.contains(folder))
     }
 
     /// Creates the folders for the state, with access for this user only.

@@ -133,6 +133,16 @@ mod walk {
         stat: Stat,
     }
 
+    impl Visited {
+        /// Whether the process still has the parent that was read.
+        fn is_unchanged(&self) -> io::Result<bool> {
+            let now = read_stat(self.pid)?;
+            Ok(now.is_some_and(|now| {
+                (now.parent, now.started) == (self.stat.parent, self.stat.started)
+            }))
+        }
+    }
+
     pub(super) fn ancestry(pid: u32, hidden: Hidden) -> io::Result<Ancestry> {
         let pid = process::pid(pid).ok_or(io::ErrorKind::InvalidInput)?;
         for _ in 0..MAX_WALKS {
@@ -156,12 +166,13 @@ mod walk {
         for _ in 0..MAX_ANCESTORS {
             let pid = Pid::from_raw(process.stat.parent);
             let parent = pid.map(read_stat).transpose()?.flatten();
-            // A process that still has the same parent has had it all the time. The process that
-            // was read is then the parent, and not a later one with the same id.
-            match read_stat(process.pid)? {
-                Some(Stat { parent, started, .. })
-                    if (parent, started) == (process.stat.parent, process.stat.started) => {}
-                _ => return Ok(None),
+            // A process that started before its child is its parent, and not a later process with
+            // the same id. Otherwise the child is read again: if it still has the same parent, it
+            // has had it all the time.
+            let is_older =
+                parent.as_ref().is_some_and(|parent| parent.started < process.stat.started);
+            if !is_older && !process.is_unchanged()? {
+                return Ok(None);
             }
             let Some(pid) = pid else { return Ok(Some(found)) };
             let Some(parent) = parent else {
