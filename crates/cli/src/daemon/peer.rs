@@ -22,7 +22,7 @@ use holdpoint_tools::{Ancestry, SupervisorAbove};
 use rustix::process::geteuid;
 use tokio::net::UnixStream;
 
-use self::process::{PeerProcess, not_here};
+use self::process::{NamespaceDepth, PeerProcess, not_here};
 use super::error::ApiError;
 use super::host::Host;
 
@@ -81,6 +81,7 @@ pub(super) fn record(io: &dyn Any, extensions: &mut Extensions) {
 /// The checks of all peers, and the record of those that were refused.
 pub(super) struct Peers {
     daemon: Ancestry,
+    depth: NamespaceDepth,
     refusals: RefusalLog,
     /// The refused requests that were recorded, by the supervisor of the command.
     recorded: Mutex<HashMap<SupervisorAbove, Vec<String>>>,
@@ -97,6 +98,7 @@ impl Peers {
     pub(super) fn new(engine: &Engine) -> io::Result<Self> {
         Ok(Self {
             daemon: Ancestry::of(Ancestry::of_this_process()?.pid)?,
+            depth: NamespaceDepth::of_this_process()?,
             refusals: engine.refusal_log(),
             recorded: Mutex::default(),
             logged: Mutex::default(),
@@ -111,7 +113,7 @@ impl Peers {
         process: io::Result<PeerProcess>,
         request: &ServiceRequest,
     ) -> Result<(), RequestError> {
-        let ancestry = process.and_then(|process| ancestry(&process));
+        let ancestry = process.and_then(|process| self.ancestry(&process));
         let ancestry = ancestry.map_err(RequestError::unverified)?;
         let mut above = ancestry.supervisors_not_above(&self.daemon).peekable();
         if above.peek().is_none() {
@@ -126,6 +128,13 @@ impl Peers {
             None => self.log(peer, &RequestError::FromTool),
         }
         Err(RequestError::FromTool)
+    }
+
+    /// The ancestry of a peer.
+    fn ancestry(&self, process: &PeerProcess) -> io::Result<Ancestry> {
+        let ancestry = Ancestry::of(process.id(self.depth)?)?;
+        // If the process still runs, it had its id while its ancestors were read.
+        if process.is_running() { Ok(ancestry) } else { Err(not_here()) }
     }
 
     /// Logs a refusal that no session's log has, unless another one was logged just now: a process
@@ -163,13 +172,6 @@ impl Peers {
             }
         });
     }
-}
-
-/// The ancestry of a peer.
-fn ancestry(process: &PeerProcess) -> io::Result<Ancestry> {
-    let ancestry = Ancestry::of(process.id()?)?;
-    // If the process still has the id, it was the process whose ancestors were read.
-    if process.id()? == ancestry.pid { Ok(ancestry) } else { Err(not_here()) }
 }
 
 /// Admits only this user's processes, regardless of the modes of the folder and the socket, except

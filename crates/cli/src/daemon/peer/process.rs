@@ -32,14 +32,33 @@ impl PeerProcess {
     /// Returns the process id. Fails if the process has ended, or is in a pid namespace below that
     /// of this process: orphans there are adopted by the first process of the namespace, and not by
     /// their supervisor.
-    pub(super) fn id(&self) -> io::Result<u32> {
+    pub(super) fn id(&self, depth: NamespaceDepth) -> io::Result<u32> {
         use std::os::fd::AsRawFd;
         let ids = namespace_ids(&format!("/proc/self/fdinfo/{}", self.0.as_raw_fd()))?;
-        let depth = namespace_ids("/proc/self/status")?.len();
         match ids.first() {
-            Some(id) if *id != 0 && ids.len() == depth => Ok(*id),
+            Some(id) if *id != 0 && ids.len() == depth.0 => Ok(*id),
             _ => Err(not_here()),
         }
+    }
+
+    /// Whether the process still runs, and so has its id.
+    pub(super) fn is_running(&self) -> bool {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let mut fds = [PollFd::new(&self.0, PollFlags::IN)];
+        poll(&mut fds, Some(&Timespec::default())).is_ok_and(|ready| ready == 0)
+    }
+}
+
+/// The number of pid namespaces that this process is in, as far as `/proc` shows them.
+#[derive(Clone, Copy)]
+pub(super) struct NamespaceDepth(usize);
+
+impl NamespaceDepth {
+    pub(super) fn of_this_process() -> io::Result<Self> {
+        #[cfg(target_os = "linux")]
+        return Ok(Self(namespace_ids("/proc/self/status")?.len()));
+        #[cfg(not(target_os = "linux"))]
+        return Ok(Self(1));
     }
 }
 
@@ -61,8 +80,12 @@ impl PeerProcess {
         Ok(Self(pid))
     }
 
-    pub(super) fn id(&self) -> io::Result<u32> {
+    pub(super) fn id(&self, _: NamespaceDepth) -> io::Result<u32> {
         Ok(self.0.unwrap_or_default())
+    }
+
+    pub(super) fn is_running(&self) -> bool {
+        true
     }
 }
 
