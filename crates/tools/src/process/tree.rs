@@ -1,8 +1,8 @@
 //! The process tree below one process, read from `/proc`.
 
 use std::collections::HashSet;
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read};
 
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
@@ -127,8 +127,11 @@ fn stat(pid: Pid) -> Option<Stat> {
 /// Reads the state of a process; `None` if it does not exist any more, or belongs to another user
 /// and is hidden.
 pub(super) fn read_stat(pid: Pid) -> io::Result<Option<Stat>> {
-    match fs::read(format!("/proc/{}/stat", pid.as_raw_pid())) {
-        Ok(stat) => Ok(parse(&stat)),
+    // One read returns the whole line, which is never this long. `fs::read` takes seven.
+    let mut line = [0; 4096];
+    let file = File::open(format!("/proc/{}/stat", pid.as_raw_pid()));
+    match file.and_then(|mut file| file.read(&mut line)) {
+        Ok(bytes) => Ok(parse(&line[..bytes])),
         // The meaning of `hidepid` decides whether a hidden process seems to exist.
         Err(error)
             if matches!(
