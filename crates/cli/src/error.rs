@@ -240,6 +240,10 @@ impl From<FoldersError> for CliError {
                  (`sudo -H` without -E, `su -`)"
                     .to_owned()
             }
+            FoldersError::Exposed(Exposed::Writable { path, .. }) => format!(
+                "check its contents, then run `chmod go-w {}`, or set another folder with --state-dir",
+                path.display()
+            ),
             FoldersError::Exposed(Exposed::Link { .. }) => "it is left unchanged: check it and move it away".to_owned(),
             FoldersError::Exposed(Exposed::Open { path, is_folder: true, .. }) => {
                 format!("check its contents, then run `chmod 700 {}`", path.display())

@@ -10,6 +10,7 @@ mod json;
 mod log;
 mod narrator;
 mod open;
+mod own_memory;
 mod policy;
 mod prompt_input;
 mod runtime;
@@ -36,5 +37,6 @@ fn main() -> ExitCode {
     // This program also supervises its own tools' processes. The check comes first, so that a
     // supervisor stays small.
     holdpoint_tools::supervise_if_asked();
+    own_memory::protect();
     cli::main()
 }

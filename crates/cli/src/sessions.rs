@@ -60,7 +60,7 @@ pub(crate) fn supplies(config: &Config, catalog: &Catalog) -> Supplies {
         Some((name.into_string().ok()?, value.into_string().ok()?))
     };
     Supplies {
-        // The session passes only the variables on its allowlist to tools.
+        // Only the variables that sessions use are sent.
         env: std::env::vars_os().filter_map(to_utf8).collect(),
         models: Some(catalog.supplies()),
         system_prompt: config.system_prompt.clone(),

@@ -192,6 +192,8 @@ pub struct DaemonStatus {
     pub sessions: SessionCounts,
     /// Number of open connections.
     pub connections: usize,
+    /// File descriptors of the daemon.
+    pub descriptors: Descriptors,
     /// Number of clients attached to sessions.
     pub clients: usize,
     /// Number of queued prompts in all sessions.
@@ -204,6 +206,18 @@ pub struct DaemonStatus {
     /// Descriptions of damaged databases that the daemon found and set aside.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub damaged: Vec<String>,
+}
+
+/// The file descriptors of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Descriptors {
+    /// Number of open descriptors.
+    pub open: usize,
+    /// Maximum number of open descriptors, which `ulimit -n` sets in the shell that starts the
+    /// process; absent if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u64>,
 }
 
 /// A browser that runs for a session.

@@ -1,7 +1,6 @@
 //! The user's configuration, written in TOML.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::str::FromStr;
 
 use schemars::JsonSchema;
@@ -9,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use thiserror::Error;
 
+use crate::api_key::ApiKey;
 use crate::ask::AsksMode;
 use crate::limits::{LimitError, Limits};
 use crate::model::ModelSettings;
@@ -103,29 +103,19 @@ pub struct NotifySettings {
 
 /// The access to a provider of models. Settings that are missing here are read from the
 /// environment.
-#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ProviderSettings {
     /// API key. Default: the provider's environment variable, `OPENAI_API_KEY`, `ANTHROPIC_API_KEY`
     /// or `GEMINI_API_KEY`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub api_key: Option<String>,
+    pub api_key: Option<ApiKey>,
     /// Base URL, for example `http://localhost:8080/v1`; only that of `openai` includes `/v1`.
     /// Default: the provider's environment variable, `OPENAI_BASE_URL`, `ANTHROPIC_BASE_URL`,
     /// `GEMINI_BASE_URL` or `OLLAMA_HOST`, else the provider's public address or, for `ollama`,
     /// this machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
-}
-
-impl fmt::Debug for ProviderSettings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let key = self.api_key.as_ref().map(|_| "***");
-        f.debug_struct("ProviderSettings")
-            .field("api_key", &key)
-            .field("base_url", &self.base_url)
-            .finish()
-    }
 }
 
 /// An error in a configuration.

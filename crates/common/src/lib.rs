@@ -19,6 +19,7 @@
 
 mod answer;
 pub mod api;
+mod api_key;
 mod ask;
 mod client;
 mod config;
@@ -88,6 +89,7 @@ pub use message::{
 pub use output::{HeadAndTail, KEPT_HEAD, KEPT_TAIL};
 
 // Settings.
+pub use api_key::ApiKey;
 pub use config::{
     Config, ConfigError, ModelName, NotifySettings, ProviderSettings, ScreenSettings,
 };

@@ -10,7 +10,7 @@ use crate::config::ProviderSettings;
 use crate::model::ModelSettings;
 
 /// The environment, provider settings and system prompt that a client brings for the sessions it
-/// opens. They are kept in memory while the session is live, and never saved.
+/// opens. They are kept in memory, also after the session has ended, and never saved.
 #[derive(Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Supplies {

@@ -166,9 +166,13 @@ impl Folders {
     pub fn make(&self) -> Result<(), FoldersError> {
         self.check_not_of_tools_user()?;
         let logs = self.logs();
-        let all = || [&self.data, &self.runtime, &logs].into_iter().chain(&self.second);
-        all().try_for_each(|folder| private::check_above(folder))?;
-        all().try_for_each(|folder| private::make(folder))
+        // The data folder comes first, because others are in it.
+        let mut all = [&self.data, &self.runtime, &logs].into_iter().chain(&self.second);
+        [&self.data, &self.runtime]
+            .into_iter()
+            .filter(|folder| !folder.starts_with(&self.data) || **folder == self.data)
+            .try_for_each(|folder| private::check_above(folder))?;
+        all.try_for_each(|folder| private::make(folder))
     }
 
     /// The path of the user's configuration file, which need not exist.
@@ -236,11 +240,15 @@ impl Folders {
     /// The text of the user's configuration; `None` if there is none.
     ///
     /// # Errors
-    /// The file exists but can't be read.
+    /// The file exists but can't be read, or another user could change or replace it: its commands
+    /// run as this user.
     pub fn config_text(&self) -> Result<Option<String>, FoldersError> {
         let path = self.config_file();
         match std::fs::read_to_string(&path) {
-            Ok(text) => Ok(Some(text)),
+            Ok(text) => {
+                private::check_unchangeable(&path)?;
+                Ok(Some(text))
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(FoldersError::Unreadable { path, error }),
         }
@@ -249,7 +257,7 @@ impl Folders {
     /// The user's configuration, or the defaults if there is none.
     ///
     /// # Errors
-    /// The file exists but can't be read, or is invalid.
+    /// As [`config_text`](Self::config_text), or the file is invalid.
     pub fn config(&self) -> Result<Config, FoldersError> {
         let Some(text) = self.config_text()? else { return Ok(Config::default()) };
         Config::parse(&text)

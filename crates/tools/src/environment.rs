@@ -7,6 +7,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use crate::place::Place;
+
 /// Names of allowed variables, besides those that begin with one of [`PREFIXES`].
 const NAMES: [&str; 31] = [
     // Programs and the user.
@@ -167,6 +169,28 @@ pub fn outside(env: &[(String, String)], workspace: &Path) -> Vec<(String, Strin
     others.chain([("PATH".to_owned(), join_entries(entries))]).collect()
 }
 
+/// Leaves out the entries of `PATH` that lead into `workspace` without naming it: through a link,
+/// or through a link of `/proc`, such as `/proc/self/cwd`, which leads elsewhere for every process.
+/// Entries that name a folder of the workspace stay, such as `…/node_modules/.bin`.
+#[must_use]
+pub fn without_indirect_entries(
+    env: Vec<(String, String)>,
+    workspace: &Path,
+) -> Vec<(String, String)> {
+    let is_direct = |entry: &&str| {
+        Place::resolve(entry, workspace).is_ok_and(|place| {
+            let is_named = place.given_path().starts_with(workspace);
+            !place.differs_per_process() && (is_named || !place.is_inside())
+        })
+    };
+    let direct = |(name, value): (String, String)| {
+        let value =
+            if name == "PATH" { join_entries(value.split(':').filter(is_direct)) } else { value };
+        (name, value)
+    };
+    env.into_iter().map(direct).collect()
+}
+
 /// Finds a program by its name, even below the workspace.
 pub(crate) fn program_anywhere(name: &OsStr, env: &[(String, String)]) -> Option<PathBuf> {
     let mut files = split_paths(path_variable(env))
@@ -222,6 +246,13 @@ pub fn desktop(vars: impl IntoIterator<Item = (String, String)>) -> Vec<(String,
 /// of their sockets.
 pub const DESKTOP: [&str; 5] =
     ["DISPLAY", "WAYLAND_DISPLAY", XAUTHORITY, "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR"];
+
+/// Whether sessions use the variable of this name: it is [`allowed`] for tool processes, or one of
+/// those for a [`display`].
+#[must_use]
+pub fn is_used(name: &str) -> bool {
+    is_allowed(name) || DISPLAY.contains(&name)
+}
 
 fn is_allowed(name: &str) -> bool {
     let upper = name.to_ascii_uppercase();

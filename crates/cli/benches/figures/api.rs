@@ -87,7 +87,7 @@ impl DaemonWorld {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         place.succeed(&["daemon", "start"]);
         let openai =
-            ProviderSettings { api_key: Some("key".to_owned()), base_url: Some(server.base_url()) };
+            ProviderSettings { api_key: Some("key".into()), base_url: Some(server.base_url()) };
         let models = ModelSupplies {
             providers: [("openai".to_owned(), openai)].into(),
             ..ModelSupplies::default()

@@ -174,8 +174,7 @@ fn large_read() -> Amount {
     let event = format!("data: {}\n\n", openai::delta(&json!({"content": "tok "})));
     let server = ModelServer::start();
     server.reply(Reply::stream().bytes(event.repeat(200_000)).finish("stop"));
-    let access =
-        Access { key: String::new(), base_url: server.url(Wire::OpenAi), ..Access::default() };
+    let access = Access { base_url: server.url(Wire::OpenAi), ..Access::default() };
     let model = Provider::OpenAi.model("scripted", &access, &ModelSettings::default()).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let since = Instant::now();

@@ -73,7 +73,7 @@ fn check(config: &Config, folders: &Folders) -> Result<(), CliError> {
 /// The configuration without its secrets.
 fn masked(config: Config) -> Config {
     let mask = |(name, provider): (String, ProviderSettings)| {
-        let api_key = provider.api_key.map(|_| "***".to_owned());
+        let api_key = provider.api_key.map(|_| "***".into());
         let base_url = provider.base_url.as_deref().map(without_password);
         (name, ProviderSettings { api_key, base_url })
     };
@@ -98,6 +98,8 @@ pub(crate) fn without_password(url: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use holdpoint_common::ApiKey;
+
     use super::*;
 
     #[test]
@@ -106,7 +108,7 @@ mod tests {
             "[providers.openai]\napi_key = 'sk-1'\nbase_url = 'https://me:pw@host:8/v1?k=@x'";
         let shown = masked(Config::parse(text).unwrap());
         let provider = &shown.providers["openai"];
-        assert_eq!(provider.api_key.as_deref(), Some("***"));
+        assert_eq!(provider.api_key.as_ref().map(ApiKey::expose), Some("***"));
         assert_eq!(provider.base_url.as_deref(), Some("https://***@host:8/v1"));
     }
 }

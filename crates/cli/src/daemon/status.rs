@@ -1,9 +1,12 @@
 //! The daemon's report about itself: `GET /v1/status`.
 
+use std::fs;
+
 use holdpoint_common::SessionId;
-use holdpoint_common::api::{API_VERSION, BrowserStatus, DaemonStatus};
+use holdpoint_common::api::{API_VERSION, BrowserStatus, DaemonStatus, Descriptors};
 use holdpoint_session::store::Salvaged;
 use holdpoint_tools::web::RunningBrowser;
+use rustix::process::{Resource, getrlimit};
 
 use super::host::{About, Host};
 
@@ -25,6 +28,7 @@ pub(super) async fn daemon_status(host: &Host) -> DaemonStatus {
         log_lines_lost: log_lost.dropped_lines(),
         sessions: load.sessions,
         connections: host.connections.open(),
+        descriptors: descriptors(),
         clients: load.clients,
         queued_prompts: load.queued_prompts,
         saved: load.saved,
@@ -36,6 +40,15 @@ pub(super) async fn daemon_status(host: &Host) -> DaemonStatus {
             .map(damage)
             .chain(host.store.salvage_error())
             .collect(),
+    }
+}
+
+/// The file descriptors of this process. The one that lists them is not counted.
+fn descriptors() -> Descriptors {
+    let folder = if cfg!(target_os = "linux") { "/proc/self/fd" } else { "/dev/fd" };
+    Descriptors {
+        open: fs::read_dir(folder).map_or(0, |open| open.count().saturating_sub(1)),
+        limit: getrlimit(Resource::Nofile).current,
     }
 }
 

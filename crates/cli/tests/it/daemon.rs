@@ -19,6 +19,7 @@ mod looping;
 mod memory;
 mod notify;
 mod other_user;
+mod own_process;
 mod private;
 mod proxies_and_certificates;
 mod single_instance;

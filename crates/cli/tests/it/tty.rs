@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -109,6 +110,12 @@ impl Tty {
 
     pub(crate) fn pid(&self) -> u32 {
         self.child.process_id().unwrap()
+    }
+
+    /// The file of the terminal, which the program reads and writes.
+    pub(crate) fn path(&self) -> PathBuf {
+        let (master, _) = self.master.as_ref().expect("the terminal is open");
+        master.tty_name().expect("it has a name")
     }
 
     fn shown(&self) -> MutexGuard<'_, Shown> {

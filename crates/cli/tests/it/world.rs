@@ -11,7 +11,16 @@ use holdpoint_common::{Event, Fact, TurnFact};
 use holdpoint_tools::testing::Census;
 pub(crate) use holdpoint_tools::testing::{patience, rounds};
 use rustix::fs::{FlockOperation, flock};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, geteuid, kill_process};
+
+/// Whether the test is root; if not, it reports that it is skipped.
+pub(crate) fn is_root() -> bool {
+    let is_root = geteuid().is_root();
+    if !is_root {
+        println!("skipped: it takes root");
+    }
+    is_root
+}
 
 /// An isolated environment for one test.
 pub(crate) struct World {

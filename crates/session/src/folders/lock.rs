@@ -129,23 +129,28 @@ fn is_at(path: &Path, file: &Metadata) -> bool {
     fs::metadata(path).is_ok_and(|there| (there.dev(), there.ino()) == (file.dev(), file.ino()))
 }
 
-/// The process that is named in the lock file, if it has that file open.
+/// The process that is named in the lock file, if it has locked that file. An id that was written
+/// long ago, or in another container, may belong to another process here.
 fn holder(path: &Path) -> Option<u32> {
     let pid = fs::read_to_string(path).ok()?.lines().next()?.parse().ok()?;
-    // While a file is examined, closing it does not release its lock, so this process does not
-    // examine its own files.
-    (pid == std::process::id() || has_open(pid, path)).then_some(pid)
+    has_locked(pid, &path.metadata().ok()?).then_some(pid)
 }
 
-/// Whether the process with this id has the file open. An id that was written long ago, or in
-/// another container, may belong to another process here.
+/// Whether the process has locked the file, according to `/proc/locks`, where each line has the
+/// form `1: FLOCK ADVISORY WRITE 4711 fe:00:131074 0 EOF`. The device is not compared, because
+/// some file systems report another one to programs.
 #[cfg(target_os = "linux")]
-fn has_open(pid: u32, path: &Path) -> bool {
-    let files = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
-    files.filter_map(|file| fs::metadata(file.path()).ok()).any(|open| is_at(path, &open))
+fn has_locked(pid: u32, file: &Metadata) -> bool {
+    let (pid, inode) = (pid.to_string(), file.ino().to_string());
+    let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
+    locks.lines().any(|line| {
+        let fields: Vec<_> = line.split_whitespace().collect();
+        let [_, "FLOCK", _, _, owner, locked, ..] = fields[..] else { return false };
+        owner == pid && locked.rsplit(':').next() == Some(&inode)
+    })
 }
 
 #[cfg(not(target_os = "linux"))]
-fn has_open(_: u32, _: &Path) -> bool {
+fn has_locked(_: u32, _: &Metadata) -> bool {
     true
 }

@@ -1,10 +1,11 @@
-//! Folders and files that only their user can access.
+//! Folders and files that only their user can access, or only their user can change.
 
 use std::fs::{DirBuilder, File, Metadata, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use nix::unistd::{Group, User};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::process::geteuid;
@@ -32,6 +33,14 @@ pub enum Exposed {
         mode: u32,
         /// Whether it is a folder.
         is_folder: bool,
+    },
+    /// The permissions let others change the file, or replace what is in the folder.
+    #[error("other users can write to {} (mode {mode:04o})", path.display())]
+    Writable {
+        /// The path of the folder or file.
+        path: PathBuf,
+        /// The permissions of the folder or file.
+        mode: u32,
     },
     /// A link was found instead of a file.
     #[error("{} is a link", path.display())]
@@ -103,20 +112,69 @@ pub fn check_file(path: &Path) -> Result<(), FoldersError> {
     }
 }
 
-/// Refuses a folder inside another user's folder. Root can make one there under `sudo -E`, which
-/// keeps that user's `HOME`, and under `su`, which keeps their `XDG_RUNTIME_DIR`; that user then
-/// can't use it, and can replace it. Folders of root and folders with the sticky bit, like `/tmp`,
-/// are accepted.
+/// Refuses a folder that another user could replace; see [`check_unchangeable`]. Root can make one
+/// in another user's folder under `sudo -E`, which keeps that user's `HOME`, and under `su`, which
+/// keeps their `XDG_RUNTIME_DIR`; that user then can't use it.
 pub(crate) fn check_above(folder: &Path) -> Result<(), Exposed> {
-    const STICKY: u32 = 0o1000;
-    let above = folder.ancestors().skip(1).find_map(|above| Some((above, above.metadata().ok()?)));
-    let Some((above, found)) = above else { return Ok(()) };
-    let is_accepted = [0, geteuid().as_raw()].contains(&found.uid()) || found.mode() & STICKY != 0;
-    if is_accepted {
-        Ok(())
-    } else {
-        Err(Exposed::Foreign { path: above.to_owned(), uid: found.uid() })
+    folder.parent().map_or(Ok(()), check_unchangeable)
+}
+
+/// The maximum number of links on the way to a file.
+const MAX_LINKS: usize = 40;
+
+/// Refuses a path if a user other than this one and root could change what is there: a file or
+/// folder of another user, or one that others can write to, at the path itself or above it, and
+/// wherever links on the way lead. What does not exist is left out.
+///
+/// In a folder with the sticky bit, like `/tmp`, others can't replace anything, so such a folder is
+/// accepted. The owner of `/` counts as root: in a user namespace that maps only one user, root's
+/// files have another owner.
+pub(crate) fn check_unchangeable(path: &Path) -> Result<(), Exposed> {
+    check_with_links(path, &mut 0)
+}
+
+fn check_with_links(path: &Path, links: &mut usize) -> Result<(), Exposed> {
+    for path in path.ancestors() {
+        let Ok(found) = path.symlink_metadata() else { continue };
+        let root = || Path::new("/").metadata().map(|root| root.uid());
+        let is_ours = [0, geteuid().as_raw()].contains(&found.uid());
+        if !is_ours && !root().is_ok_and(|root| root == found.uid()) {
+            return Err(Exposed::Foreign { path: path.to_owned(), uid: found.uid() });
+        }
+        if found.is_symlink() {
+            *links += 1;
+            if *links > MAX_LINKS {
+                return Err(Exposed::Link { path: path.to_owned() });
+            }
+            let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
+            if let Some((folder, target)) = folder.zip(path.read_link().ok()) {
+                check_with_links(&folder.join(target), links)?;
+            }
+        } else if others_can_write(&found) {
+            return Err(Exposed::Writable { path: path.to_owned(), mode: found.mode() & 0o777 });
+        }
     }
+    Ok(())
+}
+
+/// Whether other users can change the file, or replace what is in the folder.
+fn others_can_write(found: &Metadata) -> bool {
+    const STICKY: u32 = 0o1000;
+    if found.is_dir() && found.mode() & STICKY != 0 {
+        return false;
+    }
+    found.mode() & 0o002 != 0 || found.mode() & 0o020 != 0 && !is_private_group(found.gid())
+}
+
+/// Whether only this user and root are in the group: on many systems each user has a group of the
+/// same name, which may write to the user's files.
+fn is_private_group(gid: u32) -> bool {
+    let user = || User::from_uid(geteuid().as_raw().into()).ok().flatten();
+    let group = || Group::from_gid(gid.into()).ok().flatten();
+    let is_of = |user: &User, group: &Group| {
+        group.name == user.name && group.mem.iter().all(|member| *member == user.name)
+    };
+    gid == 0 || user().zip(group()).is_some_and(|(user, group)| is_of(&user, &group))
 }
 
 /// Refuses a folder or file that belongs to another user or gives others one of these permissions.

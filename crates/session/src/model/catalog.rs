@@ -178,11 +178,8 @@ impl Catalog {
     #[must_use]
     pub fn supplies(&self) -> ModelSupplies {
         let supplied = |(provider, settings): (&Provider, &ProviderSettings)| {
-            let value = |setting: &Option<provider_settings::Setting>| {
-                setting.as_ref().map(|setting| setting.value.clone())
-            };
-            let api_key = value(&settings.key);
-            let base_url = value(&settings.base_url);
+            let api_key = settings.key.as_ref().map(|setting| setting.value.clone());
+            let base_url = settings.base_url.as_ref().map(|setting| setting.value.clone());
             (provider.name().to_owned(), holdpoint_common::ProviderSettings { api_key, base_url })
         };
         ModelSupplies {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use holdpoint_common::{Certificates, ModelSettings, Proxies};
+use holdpoint_common::{ApiKey, Certificates, ModelSettings, Proxies};
 
 use super::{Model, ModelError};
 use remote::Remote;
@@ -36,7 +36,7 @@ pub enum Provider {
 #[derive(Clone, Default)]
 pub struct Access {
     /// The API key; an empty one is not sent.
-    pub key: String,
+    pub key: ApiKey,
     /// The base URL, `http` or `https`.
     pub base_url: String,
     /// The proxies to use. This machine itself is reached directly.

@@ -56,8 +56,11 @@ impl Connection {
         Self { client: utf8_percent_encode(&who.name, NAME_ESCAPES).to_string().into(), ..self }
     }
 
-    pub(super) fn with_supplies(self, supplies: Supplies) -> Self {
-        Self { desktop: desktop_header(&supplies.env).into(), supplies: Arc::new(supplies), ..self }
+    pub(super) fn with_supplies(self, mut supplies: Supplies) -> Self {
+        let desktop = desktop_header(&supplies.env).into();
+        // The others may be secrets.
+        supplies.env.retain(|(name, _)| environment::is_used(name));
+        Self { desktop, supplies: Arc::new(supplies), ..self }
     }
 
     /// Sends a request without a body, and reads the reply.

@@ -339,6 +339,44 @@ fn t_h2_programs_are_looked_for_in_absolute_folders_only() {
     assert!(!environment::allowed([]).iter().any(|(name, _)| name == "PATH"));
 }
 
+/// These entries would lead to the same folder as a relative one.
+#[test]
+fn m_g6_path_entries_lead_into_the_workspace_only_by_its_name() {
+    let (folder, work) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let work = work.path().canonicalize().unwrap();
+    let link = |name: &str, target: &std::path::Path| {
+        let link = folder.path().join(name);
+        std::os::unix::fs::symlink(target, &link).unwrap();
+        link.display().to_string()
+    };
+    std::fs::create_dir(work.join("bin")).unwrap();
+    let named = work.join("bin").display().to_string();
+    let linked = link("linked", &work.join("bin"));
+    let parent = link("parent", &work);
+    let own = link("own", "/proc/self/cwd".as_ref());
+    let elsewhere = link("elsewhere", "/usr/bin".as_ref());
+    let pid = std::process::id();
+    for dropped in [
+        linked.clone(),
+        format!("{linked}/."),
+        format!("{parent}/bin"),
+        format!("{parent}/not/yet/there"),
+        own.clone(),
+        format!("{own}/bin"),
+        "/proc/self/cwd".to_owned(),
+        "/proc/self/cwd/bin".to_owned(),
+        "/proc/self/root/usr/bin".to_owned(),
+        format!("/proc/{pid}/cwd"),
+        "/usr/../proc/self/cwd".to_owned(),
+    ] {
+        let path = format!("{dropped}:{named}:{elsewhere}:/bin:/nowhere");
+        let env = vec![("PATH".to_owned(), path), ("HOME".to_owned(), dropped.clone())];
+        let env = environment::without_indirect_entries(env, &work);
+        assert_eq!(env[0].1, format!("{named}:{elsewhere}:/bin:/nowhere"), "{dropped}");
+        assert_eq!(env[1].1, dropped);
+    }
+}
+
 /// Each of these would wait for a user forever, also because of the user's settings of git.
 #[test]
 fn m_e7_commands_that_need_an_editor_or_a_pager_fail_at_once_with_a_hint() {

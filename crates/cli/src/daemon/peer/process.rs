@@ -6,7 +6,10 @@ use tokio::net::UnixStream;
 
 /// A peer's process.
 #[cfg(target_os = "linux")]
-pub(super) struct PeerProcess(std::os::fd::OwnedFd);
+pub(super) struct PeerProcess {
+    pidfd: std::os::fd::OwnedFd,
+    id: u32,
+}
 
 #[cfg(target_os = "linux")]
 impl PeerProcess {
@@ -16,35 +19,40 @@ impl PeerProcess {
         use nix::errno::Errno;
         use nix::sys::socket::{getsockopt, sockopt::PeerPidfd};
         use rustix::process::{Pid, PidfdFlags, pidfd_open};
-        match getsockopt(stream, PeerPidfd) {
-            Ok(pidfd) => Ok(Self(pidfd)),
+        let id = pid.ok_or_else(not_here)?;
+        let pidfd = match getsockopt(stream, PeerPidfd) {
+            Ok(pidfd) => pidfd,
             Err(Errno::ENOPROTOOPT) => {
-                let pid = pid.and_then(|pid| Pid::from_raw(pid.try_into().ok()?));
-                let pidfd = pidfd_open(pid.ok_or_else(not_here)?, PidfdFlags::empty());
-                pidfd.map(Self).map_err(|_| not_here())
+                let pid = id.try_into().ok().and_then(Pid::from_raw).ok_or_else(not_here)?;
+                pidfd_open(pid, PidfdFlags::empty()).map_err(|_| not_here())?
             }
             // Kernels before 6.16 report a process that has ended like this.
-            Err(Errno::EINVAL | Errno::ESRCH | Errno::ENODATA) => Err(not_here()),
-            Err(error) => Err(error.into()),
-        }
+            Err(Errno::EINVAL | Errno::ESRCH | Errno::ENODATA) => return Err(not_here()),
+            Err(error) => return Err(error.into()),
+        };
+        Ok(Self { pidfd, id })
     }
 
-    /// Returns the process id. Fails if the process has ended, or is in a pid namespace below that
-    /// of this process: orphans there are adopted by the first process of the namespace, and not by
-    /// their supervisor.
+    /// Returns the process id, which is that of the process only if it
+    /// [still runs](Self::is_running) afterwards. Fails if the process is in a pid namespace below
+    /// that of this process: orphans there are adopted by the first process of the namespace, and
+    /// not by their supervisor.
     pub(super) fn id(&self, depth: NamespaceDepth) -> io::Result<u32> {
-        use std::os::fd::AsRawFd;
-        let ids = namespace_ids(&format!("/proc/self/fdinfo/{}", self.0.as_raw_fd()))?;
-        match ids.first() {
-            Some(id) if *id != 0 && ids.len() == depth.0 => Ok(*id),
-            _ => Err(not_here()),
-        }
+        // Not `/proc/self/fdinfo`: kernels before 5.14 hide it from a process with protected
+        // memory.
+        let ids = namespace_ids(&format!("/proc/{}/status", self.id));
+        let ids = ids.map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => not_here(),
+            _ => error,
+        })?;
+        let is_here = ids.first() == Some(&self.id) && ids.len() == depth.0;
+        if is_here { Ok(self.id) } else { Err(not_here()) }
     }
 
     /// Whether the process still runs, and so has its id.
     pub(super) fn is_running(&self) -> bool {
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
-        let mut fds = [PollFd::new(&self.0, PollFlags::IN)];
+        let mut fds = [PollFd::new(&self.pidfd, PollFlags::IN)];
         poll(&mut fds, Some(&Timespec::default())).is_ok_and(|ready| ready == 0)
     }
 }

@@ -12,8 +12,7 @@ use crate::world::{World, patience, program};
 
 /// The program's standard input.
 fn keys(terminal: &Terminal) -> OwnedFd {
-    let flags = OFlags::RDWR | OFlags::NOCTTY;
-    rustix::fs::open(format!("/proc/{}/fd/0", terminal.pid()), flags, Mode::empty()).unwrap()
+    rustix::fs::open(terminal.path(), OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap()
 }
 
 /// Waits until the program has read every key.

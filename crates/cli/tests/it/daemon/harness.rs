@@ -90,7 +90,8 @@ impl DaemonWorld {
         self.0.daemon()
     }
 
-    /// The processes of this program that belong to this world.
+    /// The processes of this program that belong to this world, for a test that is root: no other
+    /// user can read the environment of a daemon.
     pub(crate) fn programs(&self) -> Vec<u32> {
         let home = format!("HOME={}", self.0.path("home").display());
         let of_ours = |pid: &u32| {
@@ -112,7 +113,8 @@ impl DaemonWorld {
         self.memory("VmRSS:")
     }
 
-    /// The daemon's peak memory in bytes while `what` runs.
+    /// The daemon's peak memory in bytes while `what` runs, for a test that is root: no other user
+    /// can reset it.
     pub(crate) fn peak(&self, what: impl FnOnce()) -> u64 {
         let pid = self.holder().expect("a daemon is running").as_raw_nonzero();
         // Resets the peak.
@@ -128,16 +130,12 @@ impl DaemonWorld {
         line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
     }
 
-    /// How many sockets the daemon has open.
+    /// How many connections the daemon has open, and how many sockets it listens on: a connection
+    /// has the path of its socket. Another user's process can't list the descriptors of a daemon.
     pub(crate) fn sockets(&self) -> usize {
-        let pid = self.holder().expect("a daemon is running").as_raw_nonzero();
-        let files = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
-        let is_socket = |file: &std::fs::DirEntry| {
-            // The file may be closed meanwhile.
-            std::fs::read_link(file.path())
-                .is_ok_and(|file| file.to_string_lossy().starts_with("socket:"))
-        };
-        files.filter(|file| is_socket(file.as_ref().unwrap())).count()
+        let sockets = std::fs::read_to_string("/proc/net/unix").unwrap();
+        let folder = format!(" {}", self.0.path("").display());
+        sockets.lines().filter(|line| line.contains(&folder)).count()
     }
 
     pub(crate) fn signal(&self, signal: Signal) {

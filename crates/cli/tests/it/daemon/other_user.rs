@@ -6,9 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::Path;
 use std::process::Command;
 
-use rustix::process::geteuid;
-
-use crate::world::{Ran, World, program};
+use crate::world::{Ran, World, is_root, program};
 
 const OTHER: u32 = 65_534;
 
@@ -43,14 +41,6 @@ fn command(world: &World, before: &[&str], variables: &[(&str, &str)], args: &[&
     command.args(words).current_dir("/").env_clear().env("PATH", std::env::var("PATH").unwrap());
     command.envs(variables.iter().map(|(name, folder)| (name, world.path(folder))));
     command
-}
-
-fn is_root() -> bool {
-    let is_root = geteuid().is_root();
-    if !is_root {
-        println!("skipped: to be another user takes root");
-    }
-    is_root
 }
 
 #[test]

@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::client::{Api, Stream};
 use super::harness::{DaemonWorld, ask, until};
-use crate::world::{patience, rounds, wait};
+use crate::world::{is_root, patience, rounds, wait};
 
 #[test]
 fn t_n6_it_stops_with_clients_that_are_stuck() {
@@ -411,6 +411,9 @@ fn a_daemon_that_a_command_starts_stops_when_idle_too() {
 
 #[test]
 fn a_daemon_whose_folders_are_removed_stops() {
+    if !is_root() {
+        return;
+    }
     let house = DaemonWorld::new();
     let pid = house.start();
     assert_eq!(house.programs(), [pid]);

@@ -84,15 +84,15 @@ fn memory(readings: &[Reading]) -> u64 {
 
 impl Reading {
     fn of(house: &DaemonWorld) -> Self {
-        let pid = house.pid();
-        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let daemon = house.status();
+        let status = std::fs::read_to_string(format!("/proc/{}/status", daemon["pid"])).unwrap();
         let field = |name: &str| {
             let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
             line.split_whitespace().next().unwrap().parse::<u64>().unwrap()
         };
         Self {
             kib: field("VmRSS:"),
-            descriptors: std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count(),
+            descriptors: daemon["descriptors"]["open"].as_u64().unwrap().try_into().unwrap(),
             threads: usize::try_from(field("Threads:")).unwrap(),
         }
     }

@@ -2,20 +2,26 @@
 
 use std::net::Ipv6Addr;
 
-use holdpoint_common::{Certificates, ProviderSettings as Configured, Proxies};
+use holdpoint_common::{ApiKey, Certificates, ProviderSettings as Configured, Proxies};
 
 use crate::model::{Access, Provider};
 
 /// The settings by which a provider is reached.
 pub(super) struct ProviderSettings {
-    pub(super) key: Option<Setting>,
-    pub(super) base_url: Option<Setting>,
+    pub(super) key: Option<Setting<ApiKey>>,
+    pub(super) base_url: Option<Setting<String>>,
 }
 
 /// A value and its source.
-pub(super) struct Setting {
-    pub(super) value: String,
+pub(super) struct Setting<T> {
+    pub(super) value: T,
     pub(super) from: String,
+}
+
+impl<T> Setting<T> {
+    fn new(value: Option<T>, from: impl Into<String>) -> Option<Self> {
+        value.map(|value| Self { value, from: from.into() })
+    }
 }
 
 impl ProviderSettings {
@@ -25,16 +31,20 @@ impl ProviderSettings {
         configured: Configured,
         env: &impl Fn(&str) -> Option<String>,
     ) -> Self {
-        let find = |key: &str, configured: Option<String>, variable: Option<&str>| {
-            let from_config =
-                || Some((non_empty(configured?)?, format!("[providers.{provider}] {key}")));
-            let from_env =
-                || variable.and_then(|name| Some((non_empty(env(name)?)?, name.to_owned())));
-            from_config().or_else(from_env).map(|(value, from)| Setting { value, from })
-        };
-        let key = find("api_key", configured.api_key, provider.key_variable());
-        let base_url = find("base_url", configured.base_url, Some(provider.url_variable()));
-        Self { key, base_url }
+        let non_empty_key = |key: ApiKey| Some(key).filter(|key| !key.is_empty());
+        let key_in_env = |name| non_empty_key(env(name)?.into());
+        let key = configured.api_key.and_then(non_empty_key);
+        let base_url = configured.base_url.and_then(non_empty);
+        let in_config = |setting| format!("[providers.{provider}] {setting}");
+        Self {
+            key: Setting::new(key, in_config("api_key")).or_else(|| {
+                provider.key_variable().and_then(|name| Setting::new(key_in_env(name), name))
+            }),
+            base_url: Setting::new(base_url, in_config("base_url")).or_else(|| {
+                let name = provider.url_variable();
+                Setting::new(env(name).and_then(non_empty), name)
+            }),
+        }
     }
 
     /// The access to the provider; `None` if a key is missing.

@@ -36,6 +36,6 @@ impl Protocol for Messages {
     fn request(&self, client: &Client, request: &ModelRequest) -> RequestBuilder {
         let post = self.0.post(client, "/v1/messages", &request::Body::new(&self.0, request));
         let post = post.header("anthropic-version", VERSION);
-        if self.0.key.is_empty() { post } else { post.header("x-api-key", &self.0.key) }
+        if self.0.key.is_empty() { post } else { post.header("x-api-key", self.0.key.expose()) }
     }
 }

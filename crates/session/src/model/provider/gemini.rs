@@ -29,6 +29,10 @@ impl Protocol for Contents {
         let path = format!("/v1beta/models/{}:streamGenerateContent?alt=sse", self.0.model);
         let post = self.0.post(client, &path, &request::Body::new(&self.0, request));
         // The key is in a header, because URLs are logged.
-        if self.0.key.is_empty() { post } else { post.header("x-goog-api-key", &self.0.key) }
+        if self.0.key.is_empty() {
+            post
+        } else {
+            post.header("x-goog-api-key", self.0.key.expose())
+        }
     }
 }

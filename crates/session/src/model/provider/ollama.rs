@@ -24,6 +24,6 @@ impl Protocol for Chat {
 
     fn request(&self, client: &Client, request: &ModelRequest) -> RequestBuilder {
         let post = self.0.post(client, "/api/chat", &request::Body::new(&self.0, request));
-        if self.0.key.is_empty() { post } else { post.bearer_auth(&self.0.key) }
+        if self.0.key.is_empty() { post } else { post.bearer_auth(self.0.key.expose()) }
     }
 }

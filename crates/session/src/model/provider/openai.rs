@@ -35,6 +35,6 @@ impl Protocol for Chat {
     fn request(&self, client: &Client, request: &ModelRequest) -> RequestBuilder {
         let post = self.0.post(client, "/chat/completions", &request::Body::new(&self.0, request));
         // Local servers may need no key.
-        if self.0.key.is_empty() { post } else { post.bearer_auth(&self.0.key) }
+        if self.0.key.is_empty() { post } else { post.bearer_auth(self.0.key.expose()) }
     }
 }

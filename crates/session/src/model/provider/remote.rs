@@ -9,7 +9,9 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use holdpoint_common::{AssistantMessage, Certificates, ModelSettings, Proxies, ToolResult};
+use holdpoint_common::{
+    ApiKey, AssistantMessage, Certificates, ModelSettings, Proxies, ToolResult,
+};
 use reqwest::{Client, RequestBuilder, Url};
 use serde::Serialize;
 use serde_json::Value;
@@ -76,7 +78,7 @@ pub(super) trait Protocol: Clone + fmt::Debug + Send + Sync + 'static {
 pub(super) struct Endpoint {
     pub(super) provider: Provider,
     pub(super) model: String,
-    pub(super) key: String,
+    pub(super) key: ApiKey,
     /// Without a slash at the end.
     pub(super) base_url: String,
     pub(super) proxies: Proxies,
@@ -103,7 +105,7 @@ impl Endpoint {
         Ok(Self {
             provider,
             model: model.to_owned(),
-            key: access.key.trim().to_owned(),
+            key: access.key.clone(),
             base_url: versioned.unwrap_or(base_url).to_owned(),
             proxies: access.proxies.clone(),
             certificates: access.certificates.clone(),

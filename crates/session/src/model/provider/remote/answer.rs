@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::{FutureExt, TryFutureExt, stream};
-use holdpoint_common::Usage;
+use holdpoint_common::{ApiKey, Usage};
 use reqwest::Request;
 
 use super::client::{ClientSlot, HttpClient};
@@ -20,11 +20,11 @@ pub(super) fn stream<P: Protocol>(
     slot: Arc<ClientSlot>,
     client: HttpClient,
     request: Request,
-    key: String,
+    key: ApiKey,
     bytes_in: u64,
 ) -> ModelStream {
     let answering = async move {
-        let sent = http::send(client, request, P::FRAMING, &key).await;
+        let sent = http::send(client, request, P::FRAMING, key.expose()).await;
         if matches!(sent, Err(ModelError::Setup { .. })) {
             slot.clear();
         }
@@ -45,7 +45,7 @@ struct Answer<R> {
     /// Bytes of frames since the last event.
     silent_bytes: usize,
     seen: SeenContent,
-    key: String,
+    key: ApiKey,
     /// Sizes for an estimate of the usage, if the provider sends no counts.
     bytes_in: u64,
     bytes_out: u64,
@@ -83,7 +83,7 @@ impl SeenContent {
 }
 
 impl<R: Reader> Answer<R> {
-    fn new(body: Body, key: String, bytes_in: u64) -> Self {
+    fn new(body: Body, key: ApiKey, bytes_in: u64) -> Self {
         Self {
             body,
             reader: R::default(),
@@ -99,7 +99,7 @@ impl<R: Reader> Answer<R> {
 
     /// The texts that no error may contain.
     fn secrets(&self) -> [&str; 2] {
-        [&self.key, self.body.proxy_password()]
+        [self.key.expose(), self.body.proxy_password()]
     }
 
     /// The next event. An error is the last one.
