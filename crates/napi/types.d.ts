@@ -1433,6 +1433,12 @@ export interface DaemonStatus {
    */
   connections: number
   /**
+   * File descriptors of the daemon.
+   */
+  descriptors: Descriptors & {
+    [k: string]: unknown
+  }
+  /**
    * Number of clients attached to sessions.
    */
   clients: number
@@ -1481,6 +1487,20 @@ export interface SessionCounts {
    * Maximum number of live sessions.
    */
   limit: number
+}
+/**
+ * The file descriptors of a process.
+ */
+export interface Descriptors {
+  /**
+   * Number of open descriptors.
+   */
+  open: number
+  /**
+   * Maximum number of open descriptors, which `ulimit -n` sets in the shell that starts the
+   * process; absent if there is none.
+   */
+  limit?: number | null
 }
 /**
  * A browser that runs for a session.
@@ -2648,7 +2668,7 @@ export interface OpenSession {
 }
 /**
  * The environment, provider settings and system prompt that a client brings for the sessions it
- * opens. They are kept in memory while the session is live, and never saved.
+ * opens. They are kept in memory, also after the session has ended, and never saved.
  */
 export interface Supplies {
   /**
