@@ -4,11 +4,11 @@ use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags};
-use rustix::process::{Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::pty::{ASKED, Terminal};
 use crate::tty::{GUARD, Tty, pressed_late, until_conclusive};
-use crate::world::{World, patience, program};
+use crate::world::{World, patience};
 
 /// The program's standard input.
 fn keys(terminal: &Terminal) -> OwnedFd {
@@ -296,16 +296,8 @@ fn m_b10_a_signal_puts_the_terminal_back() {
     let world = World::new();
     let mut terminal = Terminal::run(&world, &["run", "shell: touch made"]);
     terminal.wait_for(ASKED);
-    let running = world.census.living();
-    let (pid, _) =
-        running.iter().find(|(_, what)| what.starts_with(program().to_str().unwrap())).unwrap();
-    assert!(
-        std::process::Command::new("kill")
-            .args(["-s", "TERM", &pid.to_string()])
-            .status()
-            .unwrap()
-            .success()
-    );
+    let pid = terminal.pid().try_into().ok().and_then(Pid::from_raw).unwrap();
+    kill_process(pid, Signal::TERM).unwrap();
     terminal.end(143);
 }
 
