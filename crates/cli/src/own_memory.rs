@@ -2,9 +2,10 @@
 
 /// Keeps other processes of the user from reading this one's memory, environment and descriptors,
 /// for example by `/proc/PID/mem` or with a debugger. There are no core files either. Root still
-/// can; and on other systems than Linux, only core files are prevented.
+/// can. Programs that this one starts are not affected.
 ///
-/// Programs that this one starts are not affected.
+/// On other systems than Linux, only core files are prevented, also of the programs that this one
+/// starts.
 pub(crate) fn protect() {
     // Both calls can fail only where a system call filter refuses them.
     #[cfg(target_os = "linux")]

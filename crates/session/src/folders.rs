@@ -166,12 +166,12 @@ impl Folders {
     pub fn make(&self) -> Result<(), FoldersError> {
         self.check_not_of_tools_user()?;
         let logs = self.logs();
+        private::check_above(&self.data)?;
+        if !self.runtime.starts_with(&self.data) {
+            private::check_above(&self.runtime)?;
+        }
         // The data folder comes first, because others are in it.
         let mut all = [&self.data, &self.runtime, &logs].into_iter().chain(&self.second);
-        [&self.data, &self.runtime]
-            .into_iter()
-            .filter(|folder| !folder.starts_with(&self.data) || **folder == self.data)
-            .try_for_each(|folder| private::check_above(folder))?;
         all.try_for_each(|folder| private::make(folder))
     }
 
@@ -244,11 +244,8 @@ impl Folders {
     /// run as this user.
     pub fn config_text(&self) -> Result<Option<String>, FoldersError> {
         let path = self.config_file();
-        match std::fs::read_to_string(&path) {
-            Ok(text) => {
-                private::check_unchangeable(&path)?;
-                Ok(Some(text))
-            }
+        match private::read_unchangeable(&path) {
+            Ok(text) => text.map(Some).map_err(FoldersError::from),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(FoldersError::Unreadable { path, error }),
         }

@@ -82,7 +82,7 @@ impl EngineEnv {
         supplies: &Supplies,
     ) -> Result<SessionEnv, PolicyError> {
         let env = environment::allowed(supplies.env.iter().cloned());
-        let env = environment::without_indirect_entries(env, &root);
+        let env = environment::with_direct_entries(env, &root);
         let home = env.iter().find(|(name, _)| name == "HOME").map(|(_, home)| Path::new(home));
         let policy = Policy::new(settings.policy, &settings.rules, home)?
             .protecting(self.own_folders.clone());

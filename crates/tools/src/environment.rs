@@ -169,24 +169,23 @@ pub fn outside(env: &[(String, String)], workspace: &Path) -> Vec<(String, Strin
     others.chain([("PATH".to_owned(), join_entries(entries))]).collect()
 }
 
-/// Leaves out the entries of `PATH` that lead into `workspace` without naming it: through a link,
-/// or through a link of `/proc`, such as `/proc/self/cwd`, which leads elsewhere for every process.
-/// Entries that name a folder of the workspace stay, such as `…/node_modules/.bin`.
+/// Makes the entries of `PATH` that lead into `workspace` name their folder there, such as
+/// `…/node_modules/.bin`: a link is replaced by its target. Leaves out those with a link of `/proc`,
+/// such as `/proc/self/cwd`, which leads elsewhere for every process.
 #[must_use]
-pub fn without_indirect_entries(
-    env: Vec<(String, String)>,
-    workspace: &Path,
-) -> Vec<(String, String)> {
-    let is_direct = |entry: &&str| {
-        Place::resolve(entry, workspace).is_ok_and(|place| {
-            let is_named = place.given_path().starts_with(workspace);
-            !place.differs_per_process() && (is_named || !place.is_inside())
-        })
+pub fn with_direct_entries(env: Vec<(String, String)>, workspace: &Path) -> Vec<(String, String)> {
+    let direct_entry = |entry: &str| {
+        let place = Place::resolve(entry, workspace).ok()?;
+        let is_linked = place.is_inside() && !place.given_path().starts_with(workspace);
+        let direct = if is_linked { place.path().to_str()?.to_owned() } else { entry.to_owned() };
+        (!place.differs_per_process()).then_some(direct)
     };
     let direct = |(name, value): (String, String)| {
-        let value =
-            if name == "PATH" { join_entries(value.split(':').filter(is_direct)) } else { value };
-        (name, value)
+        if name != "PATH" {
+            return (name, value);
+        }
+        let entries: Vec<_> = value.split(':').filter_map(direct_entry).collect();
+        (name, join_entries(entries.iter().map(String::as_str)))
     };
     env.into_iter().map(direct).collect()
 }

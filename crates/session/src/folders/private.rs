@@ -1,7 +1,7 @@
 //! Folders and files that only their user can access, or only their user can change.
 
 use std::fs::{DirBuilder, File, Metadata, OpenOptions};
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -34,7 +34,7 @@ pub enum Exposed {
         /// Whether it is a folder.
         is_folder: bool,
     },
-    /// The permissions let others change the file, or replace what is in the folder.
+    /// The permissions let others change the file, or replace the contents of the folder.
     #[error("other users can write to {} (mode {mode:04o})", path.display())]
     Writable {
         /// The path of the folder or file.
@@ -58,6 +58,8 @@ pub(super) fn make(folder: &Path) -> Result<(), FoldersError> {
     let failed = |error| FoldersError::Io { path: folder.to_owned(), error };
     check_above(folder)?;
     DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
+    // Another user may have made a folder above meanwhile.
+    check_above(folder)?;
     Ok(check(folder, &folder.metadata().map_err(failed)?, 0o077)?)
 }
 
@@ -122,9 +124,9 @@ pub(crate) fn check_above(folder: &Path) -> Result<(), Exposed> {
 /// The maximum number of links on the way to a file.
 const MAX_LINKS: usize = 40;
 
-/// Refuses a path if a user other than this one and root could change what is there: a file or
-/// folder of another user, or one that others can write to, at the path itself or above it, and
-/// wherever links on the way lead. What does not exist is left out.
+/// Refuses a path whose file or folder a user other than this one and root could change or replace:
+/// one of another user, or one that others can write to, at the path itself or above it, and
+/// wherever links on the way lead. Parts that do not exist are left out.
 ///
 /// In a folder with the sticky bit, like `/tmp`, others can't replace anything, so such a folder is
 /// accepted. The owner of `/` counts as root: in a user namespace that maps only one user, root's
@@ -133,14 +135,26 @@ pub(crate) fn check_unchangeable(path: &Path) -> Result<(), Exposed> {
     check_with_links(path, &mut 0)
 }
 
+/// Reads a file that no other user can change or replace. The inner error is that of
+/// [`check_unchangeable`].
+pub(super) fn read_unchangeable(path: &Path) -> io::Result<Result<String, Exposed>> {
+    // A pipe of another user would block.
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let mut file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    // The opened file is checked as well: another one may be at the path by now.
+    let opened = file.metadata()?;
+    if let Err(exposed) = check_unchangeable(path).and_then(|()| check_found(path, &opened)) {
+        return Ok(Err(exposed));
+    }
+    let mut text = String::new();
+    file.read_to_string(&mut text)?;
+    Ok(Ok(text))
+}
+
 fn check_with_links(path: &Path, links: &mut usize) -> Result<(), Exposed> {
     for path in path.ancestors() {
         let Ok(found) = path.symlink_metadata() else { continue };
-        let root = || Path::new("/").metadata().map(|root| root.uid());
-        let is_ours = [0, geteuid().as_raw()].contains(&found.uid());
-        if !is_ours && !root().is_ok_and(|root| root == found.uid()) {
-            return Err(Exposed::Foreign { path: path.to_owned(), uid: found.uid() });
-        }
+        check_found(path, &found)?;
         if found.is_symlink() {
             *links += 1;
             if *links > MAX_LINKS {
@@ -150,14 +164,25 @@ fn check_with_links(path: &Path, links: &mut usize) -> Result<(), Exposed> {
             if let Some((folder, target)) = folder.zip(path.read_link().ok()) {
                 check_with_links(&folder.join(target), links)?;
             }
-        } else if others_can_write(&found) {
-            return Err(Exposed::Writable { path: path.to_owned(), mode: found.mode() & 0o777 });
         }
     }
     Ok(())
 }
 
-/// Whether other users can change the file, or replace what is in the folder.
+/// Refuses a file or folder of another user, or one that others can write to.
+fn check_found(path: &Path, found: &Metadata) -> Result<(), Exposed> {
+    let root = || Path::new("/").metadata().map(|root| root.uid());
+    let is_ours = [0, geteuid().as_raw()].contains(&found.uid());
+    if !is_ours && !root().is_ok_and(|root| root == found.uid()) {
+        return Err(Exposed::Foreign { path: path.to_owned(), uid: found.uid() });
+    }
+    if !found.is_symlink() && others_can_write(found) {
+        return Err(Exposed::Writable { path: path.to_owned(), mode: found.mode() & 0o777 });
+    }
+    Ok(())
+}
+
+/// Whether other users can change the file, or replace the contents of the folder.
 fn others_can_write(found: &Metadata) -> bool {
     const STICKY: u32 = 0o1000;
     if found.is_dir() && found.mode() & STICKY != 0 {

@@ -12,6 +12,7 @@ use hyper::body::{Body, Bytes, Frame, Incoming};
 use hyper::client::conn::http1;
 use hyper::header::{CONTENT_TYPE, HOST};
 use hyper_util::rt::TokioIo;
+use rustix::process::geteuid;
 use thiserror::Error;
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
@@ -84,6 +85,16 @@ pub(super) async fn upload(
     send(socket, Method::POST, path, &all_headers, body).await
 }
 
+/// Fails if another user's process listens. It would receive the keys of this user.
+fn check_is_ours(stream: &UnixStream) -> io::Result<()> {
+    let uid = stream.peer_cred()?.uid();
+    if uid == geteuid().as_raw() {
+        return Ok(());
+    }
+    let message = format!("a process of another user (uid {uid}) listens there");
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, message))
+}
+
 async fn send<B>(
     socket: &Path,
     method: Method,
@@ -95,9 +106,9 @@ where
     B: Body<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let stream = UnixStream::connect(socket).await;
-    let stream =
-        stream.map_err(|source| HttpError::Unreachable { socket: socket.to_owned(), source })?;
+    let unreachable = |source| HttpError::Unreachable { socket: socket.to_owned(), source };
+    let stream = UnixStream::connect(socket).await.map_err(unreachable)?;
+    check_is_ours(&stream).map_err(unreachable)?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
     // The task ends when the response is dropped. Its errors reach the request and the response's
     // body, too.

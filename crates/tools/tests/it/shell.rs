@@ -339,7 +339,7 @@ fn t_h2_programs_are_looked_for_in_absolute_folders_only() {
     assert!(!environment::allowed([]).iter().any(|(name, _)| name == "PATH"));
 }
 
-/// These entries would lead to the same folder as a relative one.
+/// With a link of `/proc`, an entry would have the meaning of a relative one.
 #[test]
 fn m_g6_path_entries_lead_into_the_workspace_only_by_its_name() {
     let (folder, work) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -356,11 +356,18 @@ fn m_g6_path_entries_lead_into_the_workspace_only_by_its_name() {
     let own = link("own", "/proc/self/cwd".as_ref());
     let elsewhere = link("elsewhere", "/usr/bin".as_ref());
     let pid = std::process::id();
+    let inside = work.display();
+    for (link, target) in [
+        (linked.clone(), named.clone()),
+        (format!("{linked}/."), named.clone()),
+        (format!("{parent}/bin"), named.clone()),
+        (format!("{parent}/not/yet/there"), format!("{inside}/not/yet/there")),
+    ] {
+        let env = vec![("PATH".to_owned(), format!("/bin:{link}"))];
+        let env = environment::with_direct_entries(env, &work);
+        assert_eq!(env[0].1, format!("/bin:{target}"), "{link}");
+    }
     for dropped in [
-        linked.clone(),
-        format!("{linked}/."),
-        format!("{parent}/bin"),
-        format!("{parent}/not/yet/there"),
         own.clone(),
         format!("{own}/bin"),
         "/proc/self/cwd".to_owned(),
@@ -371,7 +378,7 @@ fn m_g6_path_entries_lead_into_the_workspace_only_by_its_name() {
     ] {
         let path = format!("{dropped}:{named}:{elsewhere}:/bin:/nowhere");
         let env = vec![("PATH".to_owned(), path), ("HOME".to_owned(), dropped.clone())];
-        let env = environment::without_indirect_entries(env, &work);
+        let env = environment::with_direct_entries(env, &work);
         assert_eq!(env[0].1, format!("{named}:{elsewhere}:/bin:/nowhere"), "{dropped}");
         assert_eq!(env[1].1, dropped);
     }

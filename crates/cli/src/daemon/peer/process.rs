@@ -38,15 +38,25 @@ impl PeerProcess {
     /// that of this process: orphans there are adopted by the first process of the namespace, and
     /// not by their supervisor.
     pub(super) fn id(&self, depth: NamespaceDepth) -> io::Result<u32> {
-        // Not `/proc/self/fdinfo`: kernels before 5.14 hide it from a process with protected
-        // memory.
-        let ids = namespace_ids(&format!("/proc/{}/status", self.id));
-        let ids = ids.map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => not_here(),
-            _ => error,
-        })?;
-        let is_here = ids.first() == Some(&self.id) && ids.len() == depth.0;
-        if is_here { Ok(self.id) } else { Err(not_here()) }
+        use std::os::fd::AsRawFd;
+        let ids = match namespace_ids(&format!("/proc/self/fdinfo/{}", self.pidfd.as_raw_fd())) {
+            // Kernels before 5.14 hide this file from a process with protected memory.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => self.ids_by_id()?,
+            ids => ids?,
+        };
+        match ids.first() {
+            Some(id) if *id != 0 && ids.len() == depth.0 => Ok(*id),
+            _ => Err(not_here()),
+        }
+    }
+
+    /// The ids of the process in its pid namespaces, if `/proc` has the same ids as this process.
+    fn ids_by_id(&self) -> io::Result<Vec<u32>> {
+        let is_same = namespace_ids("/proc/self/status")?.first() == Some(&std::process::id());
+        if !is_same {
+            return Err(io::Error::other("/proc belongs to another pid namespace"));
+        }
+        namespace_ids(&format!("/proc/{}/status", self.id)).map_err(|_| not_here())
     }
 
     /// Whether the process still runs, and so has its id.

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
+use std::os::unix::net::UnixListener;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -22,7 +23,7 @@ daemon=$("$0" status --json | sed -n 's/.*"pid": \([0-9]*\).*/\1/p')
 "$0" run --json 'ask_user {"kind": "confirm", "message": "?"}' >events 2>&- &
 client=$!
 # A client that has written has long protected its memory.
-until [[ -s events ]]; do sleep 0.01; done
+until [[ -s events ]]; do kill -0 $client || exit; sleep 0.01; done
 sleep 600 &
 other=$!
 until [[ $(cat /proc/$other/comm) == sleep ]]; do sleep 0.01; done
@@ -108,8 +109,7 @@ fn m_g6_a_configuration_that_others_can_change_is_refused() {
     let accepted = || {
         house.run(&["config", "show"]).code(0);
     };
-    let world = house.0.path("");
-    let world = world.parent().unwrap().join(world.file_name().unwrap());
+    let world = file.ancestors().nth(3).unwrap().to_owned();
     for (path, usual) in [
         (file.clone(), 0o644),
         (house.0.path("config/holdpoint"), 0o755),
@@ -124,6 +124,12 @@ fn m_g6_a_configuration_that_others_can_change_is_refused() {
     // In a folder like `/tmp`, others can't replace the files.
     set_mode(&house.0.path("config"), 0o1777);
     accepted();
+    // A pipe would block, and its writer can move it away before it is checked.
+    fs::rename(&file, house.0.path("kept")).unwrap();
+    assert!(Command::new("mkfifo").arg(&file).status().unwrap().success());
+    set_mode(&file, 0o666);
+    refused(&file, "other users can write to PATH (mode 0666)");
+    fs::rename(house.0.path("kept"), &file).unwrap();
     // Links lead through a folder that others can write to.
     let (open, link) = (house.0.path("open"), house.0.path("open/link"));
     fs::create_dir(&open).unwrap();
@@ -150,6 +156,35 @@ fn m_g6_a_configuration_that_others_can_change_is_refused() {
         chown(&open, None, Some(0)).unwrap();
         accepted();
     }
+}
+
+/// A process of another user may listen at the path of the socket.
+#[test]
+fn m_g6_another_users_process_gets_no_key() {
+    if !is_root() {
+        return;
+    }
+    let house = DaemonWorld::new();
+    let socket = house.socket();
+    fs::create_dir_all(socket.parent().unwrap()).unwrap();
+    for folder in ["", "run", "run/holdpoint"] {
+        set_mode(&house.0.path(folder), 0o777);
+    }
+    let listening = std::thread::spawn(move || {
+        // This changes the user of this thread alone.
+        rustix::thread::set_thread_uid(rustix::process::Uid::from_raw(NOBODY)).unwrap();
+        UnixListener::bind(socket).unwrap()
+    });
+    let listener = listening.join().unwrap();
+    let received = std::thread::spawn(move || {
+        let mut received = String::new();
+        listener.accept().unwrap().0.read_to_string(&mut received).unwrap();
+        received
+    });
+    let ran = house.run(&["new", "say Hello."]);
+    assert!(ran.err.contains("another user (uid 65534) listens there"), "{ran:?}");
+    assert_ne!(ran.code, Some(0));
+    assert_eq!(received.join().unwrap(), "");
 }
 
 #[test]
@@ -180,7 +215,7 @@ fn m_g6_a_program_of_the_workspace_runs_by_its_name_only_if_the_path_names_its_f
     symlink(house.0.path("work"), house.0.path("linked")).unwrap();
     let named = house.0.work("bin").canonicalize().unwrap().display().to_string();
     let linked = house.0.path("linked/bin").display().to_string();
-    for (entry, runs) in [(&*named, true), (&*linked, false), ("/proc/self/cwd/bin", false)] {
+    for (entry, runs) in [(&*named, true), (&*linked, true), ("/proc/self/cwd/bin", false)] {
         let mut command = house.0.command(&["run", "--policy", "all", "shell: greet"]);
         command.env("PATH", format!("{entry}:{}", std::env::var("PATH").unwrap()));
         let ran = Ran::of(command).code(0);
