@@ -37,6 +37,7 @@ mod open;
 mod output;
 mod policy;
 mod run;
+mod sandbox;
 mod session;
 mod status;
 mod supplies;
@@ -98,6 +99,7 @@ pub use limits::{LimitError, Limits};
 pub use model::{MaxTokensField, ModelSettings, Price, ToolIds};
 pub use open::OpenSession;
 pub use policy::{PolicyClass, PolicyError, PolicyMode, PolicyRules, Rule, RuleError, Verdict};
+pub use sandbox::{SandboxChoice, SandboxLevel, SandboxSettings};
 pub use supplies::{Certificates, ModelSupplies, Proxies, Supplies};
 
 // The web tool.

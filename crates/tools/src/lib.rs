@@ -75,6 +75,7 @@ mod place;
 mod policy;
 mod process;
 mod programs;
+mod sandbox;
 mod script;
 pub mod secrets;
 pub mod shown;
@@ -110,6 +111,9 @@ pub use process::{
     Ancestry, Exit, Process, ProcessSpec, Processes, Read, SUPERVISOR_NAME, Supervisor,
     SupervisorAbove, supervise_if_asked,
 };
+
+// The sandbox.
+pub use sandbox::{Sandbox, SandboxProfile, SandboxSupport};
 
 // Built-in tools.
 pub use builtin::{

@@ -17,6 +17,7 @@ use rustix::io::Errno;
 
 pub(crate) use open::{OpenParent, open};
 use protected::is_protected;
+pub(crate) use protected::is_protected_name;
 
 use crate::error::ToolError;
 

@@ -40,6 +40,8 @@ pub use exit::Exit;
 pub use program::{Process, Read};
 use running::Running;
 
+use crate::sandbox::Sandbox;
+
 /// The `argv[0]` of a supervisor, which [`supervise_if_asked`] checks, and the name of its process.
 /// It does not contain the name of this program: `pkill -f` with that name must leave the
 /// supervisors alive, because they end the processes that they started. A process's name has at
@@ -107,6 +109,7 @@ struct Call {
     supervisor: Supervisor,
     grace: Duration,
     label: Option<String>,
+    sandbox: Option<Sandbox>,
     state: Mutex<CallState>,
 }
 
@@ -124,18 +127,30 @@ impl Processes {
     /// Creates an empty set for one call. `grace` is the time between TERM and KILL.
     #[must_use]
     pub fn new(supervisor: Supervisor, grace: Duration) -> Self {
-        Self::with_label(supervisor, grace, None)
+        Self::with_settings(supervisor, grace, None, None)
     }
 
     /// Creates an empty set whose supervisors have a label, such as the id of a session.
     /// [`SupervisorAbove::label`] reads it, and so can every user, for example with `ps`.
     #[must_use]
     pub fn labelled(supervisor: Supervisor, grace: Duration, label: impl Into<String>) -> Self {
-        Self::with_label(supervisor, grace, Some(label.into()))
+        Self::with_settings(supervisor, grace, Some(label.into()), None)
     }
 
-    fn with_label(supervisor: Supervisor, grace: Duration, label: Option<String>) -> Self {
-        Self(Arc::new(Call { supervisor, grace, label, state: Mutex::default() }))
+    /// Creates an empty set with the same settings, and with this sandbox for its programs.
+    #[must_use]
+    pub fn sandboxed(&self, sandbox: Option<Sandbox>) -> Self {
+        let Call { supervisor, grace, label, .. } = &*self.0;
+        Self::with_settings(supervisor.clone(), *grace, label.clone(), sandbox)
+    }
+
+    fn with_settings(
+        supervisor: Supervisor,
+        grace: Duration,
+        label: Option<String>,
+        sandbox: Option<Sandbox>,
+    ) -> Self {
+        Self(Arc::new(Call { supervisor, grace, label, sandbox, state: Mutex::default() }))
     }
 
     /// The time between TERM and KILL.
@@ -144,11 +159,10 @@ impl Processes {
         self.0.grace
     }
 
-    /// Creates an empty set with the same supervisor, grace and label.
+    /// Creates an empty set with the same settings.
     #[must_use]
     pub fn with_same_settings(&self) -> Self {
-        let Call { supervisor, grace, label, .. } = &*self.0;
-        Self::with_label(supervisor.clone(), *grace, label.clone())
+        self.sandboxed(self.0.sandbox.clone())
     }
 
     /// Starts a program.

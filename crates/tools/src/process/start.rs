@@ -16,6 +16,7 @@ use super::running::{Root, Running};
 use super::started::{Started, with_folder};
 use super::wire::{Order, Report};
 use super::{Call, ProcessSpec, SUPERVISOR_NAME, Supervisor, group};
+use crate::sandbox::Confinement;
 
 /// How long a supervisor may take until the program runs. A program that is not a supervisor would
 /// never answer.
@@ -34,7 +35,12 @@ pub(super) fn start(call: &Call, spec: &ProcessSpec, running: &Running) -> io::R
     if !cfg!(target_os = "linux") {
         return group::start(spec, call.grace);
     }
-    let order = Order::encode(call.grace, &spec.program, &spec.args)?;
+    let confined = call.sandbox.as_ref().map(|sandbox| sandbox.apply(spec)).transpose()?;
+    let (spec, confinement) = match &confined {
+        Some((spec, confinement)) => (spec, confinement),
+        None => (spec, &Confinement::None),
+    };
+    let order = Order::encode(call.grace, confinement, &spec.program, &spec.args)?;
     let (ours, theirs) = UnixStream::pair()?;
     let (output, to_output) = io::pipe()?;
     let mut command = Command::new(path);
@@ -64,6 +70,9 @@ pub(super) fn start(call: &Call, spec: &ProcessSpec, running: &Running) -> io::R
         }
         // The supervisor started no program, and exits.
         Ok((Report::Refused { errno }, _)) => io::Error::from_raw_os_error(errno),
+        Ok((Report::NotConfined { why }, _)) => {
+            io::Error::other(format!("the sandbox can't be set up: {why}"))
+        }
         result => {
             // Not a supervisor, or one that was killed or stopped, perhaps by the program it had
             // just started; or one that has started a program which no thread would watch.
@@ -178,7 +187,8 @@ mod tests {
     #[test]
     fn an_order_is_not_completed_when_the_call_ends_before_its_last_byte() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
-        let order = Order::encode(Duration::ZERO, OsStr::new("true"), &[]).unwrap();
+        let order =
+            Order::encode(Duration::ZERO, &Confinement::None, OsStr::new("true"), &[]).unwrap();
         let running = Running::new();
         running.end();
         assert!(send_order(&ours, &order, std::process::id(), &running).is_err());

@@ -25,6 +25,7 @@ use self::ending::Ending;
 use super::exit::Exit;
 use super::wire::{Order, Report};
 use super::{SETTLE, SUPERVISOR_NAME, id, timespec};
+use crate::sandbox::{Confinement, confine};
 
 /// The delay before `poll` is tried again after an error.
 const RETRY_DELAY: Duration = Duration::from_millis(10);
@@ -65,6 +66,11 @@ fn run() -> io::Result<()> {
     if poll(&mut fds, Some(&timespec(Duration::ZERO))).is_ok_and(|ready| ready > 0) {
         return Ok(());
     }
+    // The program inherits the restrictions. The supervisor needs nothing that they refuse.
+    if let Err(error) = confine(&order.confinement) {
+        Report::NotConfined { why: error.to_string() }.send_to(&control);
+        return Ok(());
+    }
     let null = File::options().write(true).open("/dev/null")?;
     let started = Command::new(&order.program)
         .args(&order.args)
@@ -90,7 +96,10 @@ fn run() -> io::Result<()> {
         stop,
         leader,
         settle_deadline: None,
-        ending: Ending::new(order.grace),
+        ending: Ending::new(
+            order.grace,
+            (order.confinement == Confinement::Bwrap).then_some(leader),
+        ),
     }
     .run()
 }

@@ -59,7 +59,7 @@ pub(super) fn spawn_watcher(grace: Duration, running: Arc<Running>) -> io::Resul
                     }
                 }
                 // These are only ever the first report, which `start` has already read.
-                Report::Started { .. } | Report::Refused { .. } => {}
+                Report::Started { .. } | Report::Refused { .. } | Report::NotConfined { .. } => {}
             }
         }
         if !ended {

@@ -11,6 +11,7 @@ use holdpoint_common::EndedProcesses;
 use rustix::net::{SendFlags, send};
 
 use super::exit::Exit;
+use crate::sandbox::Confinement;
 
 /// The one command: end everything.
 pub(super) const END: u8 = b'E';
@@ -22,21 +23,26 @@ const MAX_PROGRAM: usize = 16 * 1024 * 1024;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Order {
     pub(super) grace: Duration,
+    pub(super) confinement: Confinement,
     pub(super) program: OsString,
     pub(super) args: Vec<OsString>,
 }
 
 impl Order {
-    /// Encodes a length of four bytes, then the grace in milliseconds, the program and its
-    /// arguments, with zero bytes between them.
-    pub(super) fn encode<'a>(
+    /// Encodes a length of four bytes, then the grace in milliseconds, the restrictions, the program
+    /// and its arguments, with zero bytes between them.
+    pub(super) fn encode(
         grace: Duration,
-        program: &'a OsStr,
-        args: impl IntoIterator<Item = &'a OsString>,
+        confinement: &Confinement,
+        program: &OsStr,
+        args: &[OsString],
     ) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; 4];
         bytes.extend(grace.as_millis().to_string().bytes());
-        for part in std::iter::once(program).chain(args.into_iter().map(OsString::as_os_str)) {
+        let restrictions = confinement.encode();
+        let [restrictions, args] =
+            [&restrictions[..], args].map(|parts| parts.iter().map(OsString::as_os_str));
+        for part in restrictions.chain([program]).chain(args) {
             if part.as_bytes().contains(&0) {
                 return Err(io::Error::new(
                     io::ErrorKind::InvalidInput,
@@ -70,9 +76,11 @@ impl Order {
             .next()
             .and_then(|grace| str::from_utf8(grace).ok()?.parse().ok())
             .ok_or_else(invalid)?;
+        let confinement = Confinement::decode(&mut parts).ok_or_else(invalid)?;
         let mut parts = parts.map(|part| OsString::from_vec(part.to_vec()));
         let program = parts.next().ok_or_else(invalid)?;
-        Ok(Self { grace: Duration::from_millis(grace), program, args: parts.collect() })
+        let grace = Duration::from_millis(grace);
+        Ok(Self { grace, confinement, program, args: parts.collect() })
     }
 }
 
@@ -83,6 +91,9 @@ pub(super) enum Report {
     Started { pid: u32 },
     /// The program could not be started: the system's error number.
     Refused { errno: i32 },
+    /// The program was not started, because the sandbox could not be set up: the reason, in one
+    /// line.
+    NotConfined { why: String },
     /// The program has ended; processes that it started may live.
     Exited(Exit),
     /// Every process is gone, except for those in `not_ended`.
@@ -94,6 +105,7 @@ impl Report {
         match self {
             Self::Started { pid } => format!("started {pid}\n"),
             Self::Refused { errno } => format!("refused {errno}\n"),
+            Self::NotConfined { why } => format!("not-confined {}\n", why.replace('\n', " ")),
             Self::Exited(Exit::Code(code)) => format!("exited {code}\n"),
             Self::Exited(Exit::Signal(signal)) => format!("signalled {signal}\n"),
             Self::Exited(Exit::Unknown) => "lost\n".to_owned(),
@@ -114,6 +126,10 @@ impl Report {
         Some(match kind {
             "started" => Self::Started { pid: words.next()?.parse().ok()? },
             "refused" => Self::Refused { errno: words.next()?.parse().ok()? },
+            "not-confined" => {
+                let why = line.trim_end().split_once(' ').map_or("", |(_, why)| why);
+                Self::NotConfined { why: why.to_owned() }
+            }
             "exited" => Self::Exited(Exit::Code(words.next()?.parse().ok()?)),
             "signalled" => Self::Exited(Exit::Signal(words.next()?.parse().ok()?)),
             "lost" => Self::Exited(Exit::Unknown),
@@ -164,11 +180,24 @@ mod tests {
     fn orders_arrive_as_they_were_sent() {
         let args: Vec<OsString> =
             vec!["-c".into(), String::new().into(), OsString::from_vec(vec![0xff, b'\n'])];
-        let bytes = Order::encode(Duration::from_millis(70), OsStr::new("bash"), &args).unwrap();
-        let order = Order::read(&mut &bytes[..]).unwrap();
-        assert_eq!(order, Order { grace: Duration::from_millis(70), program: "bash".into(), args });
-        assert!(Order::read(&mut &bytes[..bytes.len() - 1]).is_err());
-        assert!(Order::encode(Duration::ZERO, OsStr::new("a\0b"), &[]).is_err());
+        for confinement in [
+            Confinement::None,
+            Confinement::Bwrap,
+            Confinement::Landlock {
+                readable: vec!["/usr".into(), OsString::from_vec(vec![b'/', 0xff]).into()],
+                writable: vec!["/w".into()],
+                network: true,
+            },
+        ] {
+            let grace = Duration::from_millis(70);
+            let bytes = Order::encode(grace, &confinement, OsStr::new("bash"), &args).unwrap();
+            let order = Order::read(&mut &bytes[..]).unwrap();
+            let args = args.clone();
+            assert_eq!(order, Order { grace, confinement, program: "bash".into(), args });
+            assert!(Order::read(&mut &bytes[..bytes.len() - 1]).is_err());
+        }
+        let encode = |program| Order::encode(Duration::ZERO, &Confinement::None, program, &[]);
+        assert!(encode(OsStr::new("a\0b")).is_err());
     }
 
     #[test]
@@ -183,6 +212,7 @@ mod tests {
         for report in [
             Report::Started { pid: 7 },
             Report::Refused { errno: 2 },
+            Report::NotConfined { why: "no such feature".to_owned() },
             Report::Exited(Exit::Code(255)),
             Report::Exited(Exit::Signal(9)),
             Report::Exited(Exit::Unknown),

@@ -19,6 +19,8 @@ mod flood;
 mod guard;
 mod many;
 mod policy;
+#[cfg(target_os = "linux")]
+mod sandbox;
 mod secrets;
 mod shell;
 mod shown;

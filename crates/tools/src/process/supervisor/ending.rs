@@ -17,6 +17,8 @@ const KILL_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// The progress of the ending.
 pub(super) struct Ending {
     grace: Duration,
+    /// The process of bubblewrap that the supervisor has started, if the program has a sandbox.
+    bwrap: Option<Pid>,
     stage: Stage,
     /// The processes that were sent TERM.
     sent_term: HashSet<Pid>,
@@ -36,8 +38,14 @@ enum Stage {
 }
 
 impl Ending {
-    pub(super) fn new(grace: Duration) -> Self {
-        Self { grace, stage: Stage::NotStarted, sent_term: HashSet::new(), killed: HashSet::new() }
+    pub(super) fn new(grace: Duration, bwrap: Option<Pid>) -> Self {
+        Self {
+            grace,
+            bwrap,
+            stage: Stage::NotStarted,
+            sent_term: HashSet::new(),
+            killed: HashSet::new(),
+        }
     }
 
     /// Starts the ending, if it has not started: sends TERM to every process below the supervisor.
@@ -98,11 +106,26 @@ impl Ending {
 
     /// The processes that were ended so far, and those that live.
     pub(super) fn counts(&self) -> EndedProcesses {
-        end_counts(&self.sent_term, &self.killed, tree::descendants(getpid()))
+        let mut living = tree::descendants(getpid());
+        self.remove_wrappers(&mut living);
+        end_counts(&self.sent_term, &self.killed, living)
+    }
+
+    /// Removes the processes of bubblewrap, which are not the program's: the one that waits for the
+    /// end of the program, and its child, which is process 1 in the sandbox. They end by themselves,
+    /// after the program and after all of its processes. If process 1 is killed, the kernel kills
+    /// all others in the sandbox.
+    fn remove_wrappers(&self, found: &mut Vec<Pid>) {
+        let Some(bwrap) = self.bwrap else { return };
+        // When the first has ended, the second is a child of the supervisor.
+        let parents = [getpid(), bwrap];
+        let wrappers: Vec<_> = parents.into_iter().filter_map(tree::children).flatten().collect();
+        found.retain(|pid| !wrappers.contains(pid));
     }
 
     /// Sends TERM to the processes that have not received it. Returns true if there were any.
-    fn send_term(&mut self, found: Vec<Pid>) -> bool {
+    fn send_term(&mut self, mut found: Vec<Pid>) -> bool {
+        self.remove_wrappers(&mut found);
         let mut found_new = false;
         for pid in found {
             if self.sent_term.insert(pid) {
@@ -117,9 +140,12 @@ impl Ending {
 
     /// Freezes and kills all processes. The next call finds those that this one misses.
     fn kill(&mut self) {
-        for pid in tree::freeze(|| tree::descendants(getpid())) {
+        let frozen = tree::freeze(|| tree::descendants(getpid()));
+        let mut counted = frozen.iter().copied().collect();
+        self.remove_wrappers(&mut counted);
+        self.killed.extend(counted);
+        for pid in frozen {
             let _ = kill_process(pid, Signal::KILL);
-            self.killed.insert(pid);
         }
     }
 }

@@ -1,0 +1,79 @@
+//! The level `bwrap`: bubblewrap runs the program in namespaces with a table of mounts.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use super::profile::{Access, Layout};
+use crate::process::ProcessSpec;
+
+/// An installed bubblewrap.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Bwrap {
+    pub(super) program: PathBuf,
+    /// Whether it can prevent further user namespaces. Versions before 0.8 can't.
+    pub(super) disables_namespaces: bool,
+}
+
+/// The namespaces that a program gets. The user namespace removes the permissions of root.
+const NAMESPACES: [&str; 6] = [
+    "--unshare-user",
+    "--unshare-ipc",
+    "--unshare-pid",
+    "--unshare-uts",
+    "--unshare-cgroup-try",
+    "--new-session",
+];
+
+impl Bwrap {
+    /// The call of bubblewrap that runs `spec` in this layout.
+    ///
+    /// Bubblewrap is not told to end with its parent (`--die-with-parent`): when a program ends, the
+    /// processes that it leaves would be killed before they can end by themselves. The supervisor
+    /// ends them.
+    pub(super) fn wrap(&self, spec: &ProcessSpec, layout: Layout, network: bool) -> ProcessSpec {
+        let ProcessSpec { program, args, cwd, .. } = spec;
+        let mut call = Args(NAMESPACES.map(OsString::from).into());
+        if self.disables_namespaces {
+            call.add(["--disable-userns"]);
+        }
+        if !network {
+            call.add(["--unshare-net"]);
+        }
+        for (path, access) in &layout.access {
+            let path = path.as_os_str();
+            match access {
+                Access::Readable => call.add(["--ro-bind".as_ref(), path, path]),
+                Access::Writable => call.add(["--bind".as_ref(), path, path]),
+                Access::Replaced(by) => call.add(["--bind".as_ref(), by.as_os_str(), path]),
+                // An empty folder that refuses writes, or a device that can't be opened.
+                Access::Hidden if Path::new(path).is_dir() => {
+                    call.add(["--perms", "0555", "--tmpfs"].map(OsStr::new));
+                    call.add([path]);
+                }
+                Access::Hidden => {
+                    call.add(["--ro-bind".as_ref(), OsStr::new("/dev/null"), path]);
+                }
+            }
+            if path == "/" {
+                call.add(["--dev", "/dev", "--proc", "/proc"]);
+            }
+        }
+        call.add([OsStr::new("--chdir"), cwd.as_os_str(), OsStr::new("--"), program]);
+        call.0.extend(args.iter().cloned());
+        ProcessSpec {
+            program: self.program.clone().into(),
+            args: call.0,
+            cwd: cwd.clone(),
+            env: layout.env,
+        }
+    }
+}
+
+/// The arguments of a call.
+struct Args(Vec<OsString>);
+
+impl Args {
+    fn add<const N: usize, T: AsRef<OsStr>>(&mut self, args: [T; N]) {
+        self.0.extend(args.iter().map(|arg| arg.as_ref().to_owned()));
+    }
+}

@@ -1,0 +1,365 @@
+//! The sandbox of processes: the same attacks at each level, and without a sandbox as the control.
+
+use std::net::TcpListener;
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use std::{fs, thread};
+
+use holdpoint_common::{SandboxChoice, SandboxLevel};
+use holdpoint_tools::testing::patience;
+use holdpoint_tools::{
+    Exit, ProcessSpec, Processes, Read, Sandbox, SandboxProfile, SandboxSupport, Supervisor,
+    environment,
+};
+
+const GRACE: Duration = Duration::from_millis(500);
+
+/// The levels, from none to the strongest.
+const LEVELS: [SandboxChoice; 3] =
+    [SandboxChoice::Off, SandboxChoice::Landlock, SandboxChoice::Bwrap];
+
+/// A user with a home folder, a workspace, and folders of Holdpoint, below one folder that is not
+/// among those for temporary files.
+struct World {
+    _folder: tempfile::TempDir,
+    base: PathBuf,
+}
+
+impl World {
+    fn new() -> Self {
+        let base = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let folder = tempfile::tempdir_in(base).or_else(|_| tempfile::tempdir()).unwrap();
+        let base = folder.path().canonicalize().unwrap();
+        for path in ["home/.ssh", "home/.cargo/registry", "work/.git/hooks", "state", "outside"] {
+            fs::create_dir_all(base.join(path)).unwrap();
+        }
+        for path in ["home/.ssh/id", "home/.netrc", "home/plain", "state/key", "outside/file"] {
+            fs::write(base.join(path), "CONTENT\n").unwrap();
+        }
+        fs::write(base.join("work/.git/config"), "").unwrap();
+        fs::write(base.join("work/.envrc"), "").unwrap();
+        Self { _folder: folder, base }
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.base.join(path)
+    }
+
+    fn profile(&self) -> SandboxProfile {
+        let [work, temporary, caches] =
+            ["work", "state/sandbox/tmp", "state/sandbox/caches"].map(|path| self.path(path));
+        SandboxProfile::new(work, temporary, caches)
+            .home(Some(self.path("home")))
+            .own_folders([self.path("state")])
+    }
+
+    fn env(&self) -> Vec<(String, String)> {
+        let shown = |path: &str| self.path(path).to_str().unwrap().to_owned();
+        let path = std::env::var("PATH").unwrap();
+        let vars = [("PATH".to_owned(), path), ("HOME".to_owned(), shown("home"))];
+        environment::allowed(vars.into_iter().chain([("BASE".to_owned(), shown(""))]))
+            .into_iter()
+            .chain([("BASE".to_owned(), shown("."))])
+            .collect()
+    }
+
+    /// The sandbox at a level, which works on this machine.
+    fn sandbox(&self, choice: SandboxChoice, profile: SandboxProfile) -> Option<Sandbox> {
+        let support = SandboxSupport::probe(&Supervisor::ThisProgram, &self.env(), &self.profile());
+        let sandbox = support.sandbox(choice, profile);
+        sandbox.unwrap_or_else(|why| panic!("{choice:?} does not work here: {why}"))
+    }
+
+    fn processes(&self, choice: SandboxChoice, profile: SandboxProfile) -> Processes {
+        let sandbox = self.sandbox(choice, profile);
+        Processes::new(Supervisor::ThisProgram, GRACE).sandboxed(sandbox)
+    }
+
+    fn spec(&self, script: &str) -> ProcessSpec {
+        ProcessSpec {
+            program: "bash".into(),
+            args: vec!["-c".into(), script.into()],
+            cwd: self.path("work"),
+            env: self.env(),
+        }
+    }
+
+    /// The output of a script.
+    fn run_with(&self, choice: SandboxChoice, profile: SandboxProfile, script: &str) -> String {
+        let processes = self.processes(choice, profile);
+        let mut process = processes.spawn(self.spec(script)).unwrap();
+        let output = read_all(&mut process);
+        let (_, ended) = process.finish();
+        assert!(ended.not_ended.is_empty(), "{script}: {ended:?}");
+        output
+    }
+
+    fn run(&self, choice: SandboxChoice, script: &str) -> String {
+        self.run_with(choice, self.profile(), script)
+    }
+}
+
+fn read_all(process: &mut holdpoint_tools::Process) -> String {
+    let (mut output, mut buffer) = (Vec::new(), [0; 4096]);
+    loop {
+        match process.read_by(&mut buffer, Some(Instant::now() + patience())).unwrap() {
+            Read::Bytes(bytes) => output.extend(&buffer[..bytes]),
+            Read::Ended => return String::from_utf8_lossy(&output).into_owned(),
+            Read::TimedOut => panic!("{}", String::from_utf8_lossy(&output)),
+        }
+    }
+}
+
+/// Runs each attack at each level. An attack prints `REACHED` if it succeeds, which it must without
+/// a sandbox. `at_landlock` says whether it also succeeds at the weaker level.
+fn check(world: &World, attacks: &[(&str, bool)]) {
+    for (attack, at_landlock) in attacks {
+        for choice in LEVELS {
+            let output = world.run(choice, attack);
+            let expected = match choice {
+                SandboxChoice::Off => true,
+                SandboxChoice::Landlock => *at_landlock,
+                SandboxChoice::Bwrap | SandboxChoice::Auto => false,
+            };
+            assert_eq!(output.contains("REACHED"), expected, "{choice:?}: {attack}\n{output}");
+        }
+    }
+}
+
+#[test]
+fn m_g2_processes_do_not_change_files_outside_the_workspace() {
+    let world = World::new();
+    check(
+        &world,
+        &[
+            ("echo x > $BASE/outside/new && echo REACHED", false),
+            ("echo x >> $BASE/outside/file && echo REACHED", false),
+            ("perl -e 'truncate(\"$ENV{BASE}/outside/file\", 1) and print \"REACHED\"'", false),
+            ("mkdir $BASE/outside/folder && echo REACHED && rmdir $BASE/outside/folder", false),
+            (
+                "ln $BASE/outside/file $BASE/outside/link && echo REACHED && rm $BASE/outside/link",
+                false,
+            ),
+            ("ln -s x $BASE/outside/soft && echo REACHED && rm $BASE/outside/soft", false),
+            ("mkfifo $BASE/outside/fifo && echo REACHED && rm $BASE/outside/fifo", false),
+            (
+                "mv $BASE/outside/file $BASE/outside/f && mv $BASE/outside/f $BASE/outside/file && echo REACHED",
+                false,
+            ),
+            ("cp $BASE/outside/file x && mv x $BASE/outside/moved && echo REACHED", false),
+            ("ln -sf $BASE/outside/file l && echo x >> l && echo REACHED; rm -f l", false),
+            ("echo x > $HOME/.bashrc && echo REACHED", false),
+            ("echo x > $HOME/.cargo/env && echo REACHED", false),
+            // Landlock does not restrict attributes.
+            ("chmod 600 $BASE/outside/file && echo REACHED", true),
+            ("touch -d 2001-01-01 $BASE/outside/file && echo REACHED", true),
+            // It can't except names from a writable folder.
+            ("echo x > .git/hooks/pre-commit && echo REACHED; rm -f .git/hooks/pre-commit", true),
+            ("echo x > .envrc && echo REACHED", true),
+            ("mv .git/hooks .git/h && mv .git/h .git/hooks && echo REACHED", true),
+        ],
+    );
+    // The workspace and the home of the sandbox are usable.
+    for choice in LEVELS {
+        let script = "echo x > new && mkdir -p a/b && mv new a/b && rm -r a && echo x > .git/index \
+                      && touch \"$(mktemp)\" && cat $HOME/plain";
+        assert_eq!(world.run(choice, script), "CONTENT\n", "{choice:?}");
+    }
+}
+
+#[test]
+fn m_g2_processes_do_not_read_keys_and_state() {
+    let world = World::new();
+    symlink(world.path("home/.ssh"), world.path("work/keys")).unwrap();
+    check(
+        &world,
+        &[
+            ("grep -q CONTENT $HOME/.ssh/id && echo REACHED", false),
+            ("grep -q CONTENT keys/id && echo REACHED", false),
+            ("grep -q CONTENT $HOME/.netrc && echo REACHED", false),
+            ("grep -q CONTENT $BASE/state/key && echo REACHED", false),
+            ("grep -q CONTENT /proc/self/root$BASE/state/key && echo REACHED", false),
+            (
+                "cp -r $HOME/.ssh copied && grep -q CONTENT copied/id && echo REACHED; rm -rf copied",
+                false,
+            ),
+            // Landlock hides contents, not names.
+            ("ls $HOME/.ssh | grep -q id && echo REACHED", true),
+        ],
+    );
+    let hidden = world.profile().hidden([world.path("outside")]);
+    for choice in [SandboxChoice::Landlock, SandboxChoice::Bwrap] {
+        let output = world.run_with(choice, hidden.clone(), "cat $BASE/outside/file");
+        assert!(!output.contains("CONTENT"), "{choice:?}: {output}");
+    }
+}
+
+#[test]
+fn m_g2_processes_reach_no_sockets_and_no_network() {
+    let world = World::new();
+    let socket = UnixListener::bind(world.path("state/socket")).unwrap();
+    let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = tcp.local_addr().unwrap().port();
+    accept_all(move || socket.accept().map(drop));
+    accept_all(move || tcp.accept().map(drop));
+    let perl = |body: &str| format!("perl -MSocket -e '{body} and print \"REACHED\"'");
+    let connect = |family: &str, kind: &str, address: &str| {
+        perl(&format!("socket(S, {family}, {kind}, 0) and connect(S, {address})"))
+    };
+    let tcp_attack = connect(
+        "AF_INET",
+        "SOCK_STREAM",
+        &format!("pack_sockaddr_in({port}, inet_aton(\"127.0.0.1\"))"),
+    );
+    let udp_attack = perl(
+        "socket(S, AF_INET, SOCK_DGRAM, 0) \
+         and send(S, \"x\", 0, pack_sockaddr_in(53, inet_aton(\"192.0.2.1\")))",
+    );
+    check(
+        &world,
+        &[
+            (
+                &connect("AF_UNIX", "SOCK_STREAM", "pack_sockaddr_un(\"$ENV{BASE}/state/socket\")"),
+                false,
+            ),
+            (&tcp_attack, false),
+            (&udp_attack, false),
+            (&format!("exec 3<> /dev/tcp/127.0.0.1/{port} && echo REACHED"), false),
+        ],
+    );
+    // Pairs of sockets, which programs use between their own processes, work.
+    let pair = perl("socketpair(A, B, AF_UNIX, SOCK_STREAM, PF_UNSPEC)");
+    for choice in LEVELS {
+        assert!(world.run(choice, &pair).contains("REACHED"), "{choice:?}");
+        let output = world.run_with(choice, world.profile().network(true), &tcp_attack);
+        assert!(output.contains("REACHED"), "{choice:?} with the network: {output}");
+    }
+}
+
+/// Accepts connections until the test ends.
+fn accept_all(mut accept: impl FnMut() -> std::io::Result<()> + Send + 'static) {
+    thread::spawn(move || while accept().is_ok() {});
+}
+
+#[test]
+fn m_g2_processes_do_not_reach_other_processes() {
+    let world = World::new();
+    let mut other = Command::new("sleep").arg("1000").stdin(Stdio::null()).spawn().unwrap();
+    let pid = other.id();
+    check(
+        &world,
+        &[
+            (&format!("kill -CONT {pid} && echo REACHED"), false),
+            (
+                &format!("tr '\\0' '\\n' < /proc/{pid}/environ | grep -q PATH= && echo REACHED"),
+                false,
+            ),
+            (&format!("ls /proc/{pid}/root/ && echo REACHED"), false),
+        ],
+    );
+    other.kill().unwrap();
+    other.wait().unwrap();
+}
+
+#[test]
+fn m_g2_the_kernel_refuses_keys_and_typing() {
+    let world = World::new();
+    // The calls fail with another error if they are not refused.
+    let call = |body: &str| {
+        format!("perl -e '$! = 0; {body}; print $!{{EPERM}} ? \"refused\" : \"REACHED\"'")
+    };
+    #[cfg(target_arch = "x86_64")]
+    let keyctl = "syscall(250, 0, -3, 0)";
+    #[cfg(not(target_arch = "x86_64"))]
+    let keyctl = "syscall(219, 0, -3, 0)";
+    check(
+        &world,
+        &[
+            (&call("open(T, \"<\", \"/dev/null\"); my $c = \"x\"; ioctl(T, 0x5412, $c)"), false),
+            (&call("open(T, \"<\", \"/dev/null\"); my $c = \"x\"; ioctl(T, 0x541c, $c)"), false),
+            (&call(keyctl), false),
+        ],
+    );
+}
+
+#[test]
+fn m_g2_a_sandbox_has_its_own_temporary_files_and_caches() {
+    let world = World::new();
+    fs::write(world.path("home/.cargo/registry/index"), "CONTENT").unwrap();
+    for choice in [SandboxChoice::Landlock, SandboxChoice::Bwrap] {
+        let script = "t=${TMPDIR:-/tmp}; echo kept > $t/file && echo $XDG_CACHE_HOME";
+        let output = world.run(choice, script);
+        assert!(output.contains("state/sandbox/caches/xdg"), "{choice:?}: {output}");
+        assert_eq!(world.run(choice, "cat ${TMPDIR:-/tmp}/file"), "kept\n", "{choice:?}");
+        assert_eq!(fs::read_to_string(world.path("state/sandbox/tmp/file")).unwrap(), "kept\n");
+        world.run(choice, "mkdir -p $XDG_CACHE_HOME && echo x > $XDG_CACHE_HOME/file");
+        assert!(world.path("state/sandbox/caches/xdg/file").exists(), "{choice:?}");
+    }
+    // A folder of the user that exists is replaced.
+    let script = "echo planted > $HOME/.cargo/registry/new; ls $HOME/.cargo/registry";
+    assert_eq!(world.run(SandboxChoice::Bwrap, script), "new\n");
+    assert!(!world.path("home/.cargo/registry/new").exists());
+    assert!(world.path("state/sandbox/caches/cargo/registry/new").exists());
+}
+
+#[test]
+fn m_g2_writable_paths_can_be_added_but_not_own_folders() {
+    let world = World::new();
+    let profile = world.profile().writable([world.path("outside"), world.path("state")]);
+    for choice in [SandboxChoice::Landlock, SandboxChoice::Bwrap] {
+        let script = "echo x > $BASE/outside/new && echo written; cat $BASE/state/key";
+        let output = world.run_with(choice, profile.clone(), script);
+        assert!(output.contains("written") && !output.contains("CONTENT"), "{choice:?}: {output}");
+    }
+}
+
+#[test]
+fn m_g2_the_processes_of_a_sandbox_end_with_their_call() {
+    let world = World::new();
+    for choice in LEVELS {
+        let processes = world.processes(choice, world.profile());
+        let script = "setsid sleep 1000 & (trap '' TERM; sleep 1000 & echo started; wait; sleep 1000) & wait";
+        let mut process = processes.spawn(world.spec(script)).unwrap();
+        let mut buffer = [0; 64];
+        let read = process.read_by(&mut buffer, Some(Instant::now() + patience())).unwrap();
+        assert_eq!(read, Read::Bytes(8), "{choice:?}");
+        let ended = processes.finish();
+        assert!(ended.not_ended.is_empty(), "{choice:?}: {ended:?}");
+        // Bubblewrap is not counted. Of the four processes, two ignore TERM.
+        assert_eq!((ended.terminated, ended.killed), (2, 2), "{choice:?}");
+    }
+}
+
+#[test]
+fn m_g2_the_end_of_a_program_is_reported() {
+    let world = World::new();
+    for choice in LEVELS {
+        let processes = world.processes(choice, world.profile());
+        let mut process = processes.spawn(world.spec("echo out; exit 7")).unwrap();
+        assert_eq!(read_all(&mut process), "out\n");
+        assert_eq!(process.finish().0, Exit::Code(7), "{choice:?}");
+        // The processes that a program leaves are ended, and counted.
+        let mut process = processes.spawn(world.spec("sleep 1000 & echo out")).unwrap();
+        assert_eq!(read_all(&mut process), "out\n");
+        let (exit, ended) = process.finish();
+        assert_eq!((exit, ended.total()), (Exit::Code(0), 1), "{choice:?}");
+    }
+}
+
+#[test]
+fn m_g2_a_level_that_does_not_work_is_never_replaced_silently() {
+    let world = World::new();
+    let none = SandboxSupport::probe(&Supervisor::None, &world.env(), &world.profile());
+    for choice in [SandboxChoice::Bwrap, SandboxChoice::Landlock] {
+        let why = none.sandbox(choice, world.profile()).unwrap_err();
+        assert!(why.contains("supervisor"), "{why}");
+    }
+    assert!(none.sandbox(SandboxChoice::Auto, world.profile()).unwrap().is_none());
+    assert!(none.why_not(SandboxLevel::Bwrap).is_some());
+    let levels = [SandboxChoice::Bwrap, SandboxChoice::Landlock, SandboxChoice::Auto]
+        .map(|choice| world.sandbox(choice, world.profile()).unwrap().level());
+    assert_eq!(levels, [SandboxLevel::Bwrap, SandboxLevel::Landlock, SandboxLevel::Bwrap]);
+}
