@@ -109,7 +109,7 @@ pub(crate) fn run(
     let browsers = web::browsers(&config, folders)?;
     browsers.sweep();
     let engine = Engine::builder(catalog).limits(config.limits.clone()).store(store.clone());
-    let engine = engine.own_folders(folders.all());
+    let engine = engine.own_folders(folders.all()).sandbox_folder(folders.sandbox());
     let engine = engine.tools(web::tools(&browsers)).supervisor(Supervisor::ThisProgram).start()?;
     let runtime = runtime()?;
 

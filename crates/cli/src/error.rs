@@ -128,6 +128,7 @@ impl From<SessionError> for CliError {
         let is_usage = matches!(
             error,
             SessionError::Workspace { .. }
+                | SessionError::Sandbox { .. }
                 | SessionError::Policy(_)
                 | SessionError::ModelSetup { .. }
                 | SessionError::Refused(Refused::EmptyPrompt | Refused::PromptTooLong { .. })
@@ -145,6 +146,9 @@ fn hint(error: &SessionError) -> Option<&str> {
             "`holdpoint daemon restart` starts the daemon of this version"
         }
         SessionError::Workspace { .. } => "set the folder to work in with --cwd",
+        SessionError::Sandbox { .. } => {
+            "`--sandbox auto` uses the strongest level that works, and `--sandbox off` uses none"
+        }
         SessionError::Policy(_) => RULES,
         SessionError::UnknownSession { .. } => "`holdpoint list` lists every session",
         SessionError::Damaged { .. } => "`holdpoint rm` deletes the rest of it",

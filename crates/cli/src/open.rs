@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use holdpoint_common::{AsksMode, Config};
+use holdpoint_common::{AsksMode, Config, SandboxLevel, SandboxSettings};
 use holdpoint_session::OpenSession;
 use holdpoint_session::model::{Catalog, DefaultModel};
 
@@ -29,6 +29,10 @@ pub(crate) struct OpenArgs {
     #[command(flatten)]
     policy: PolicyArgs,
 
+    /// Where tool processes run; by default, the configured level, else `off`
+    #[arg(long, value_enum, value_name = "LEVEL")]
+    sandbox: Option<SandboxArg>,
+
     /// Who answers asks; by default, the configured setting, else `wait`, or `deny` for `run`
     /// without a terminal
     #[arg(long, value_enum)]
@@ -41,6 +45,29 @@ pub(crate) struct OpenArgs {
     /// End a turn before its next request once it has used this many tokens; 0 for no limit
     #[arg(long, value_name = "N")]
     max_turn_tokens: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum SandboxArg {
+    /// In the strongest sandbox that works here
+    Auto,
+    /// In namespaces, made by bubblewrap
+    Bwrap,
+    /// Restricted by Landlock and seccomp
+    Landlock,
+    /// With the permissions of their user
+    Off,
+}
+
+impl From<SandboxArg> for SandboxLevel {
+    fn from(level: SandboxArg) -> Self {
+        match level {
+            SandboxArg::Auto => Self::Auto,
+            SandboxArg::Bwrap => Self::Bwrap,
+            SandboxArg::Landlock => Self::Landlock,
+            SandboxArg::Off => Self::Off,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -98,12 +125,15 @@ impl OpenArgs {
                     .hint("set another folder with --cwd")
             })?,
         };
+        let configured = &config.sandbox;
+        let level = self.sandbox.map_or(configured.level, SandboxLevel::from);
         Ok(OpenSession {
             name: self.name.clone(),
             model: Some(model.to_owned()),
             asks,
             policy: self.policy.mode(config),
             rules: self.policy.rules(config),
+            sandbox: SandboxSettings { level, ..configured.clone() },
             max_steps: self.max_steps.unwrap_or(config.max_steps),
             max_turn_tokens: self.max_turn_tokens.unwrap_or(config.max_turn_tokens),
             ..OpenSession::in_folder(folder)

@@ -14,6 +14,7 @@ use crate::limits::{LimitError, Limits};
 use crate::model::ModelSettings;
 use crate::policy::{PolicyMode, PolicyRules};
 use crate::run::HoldAt;
+use crate::sandbox::SandboxSettings;
 use crate::unknown::{self, FieldPath, Step};
 use crate::web::WebSettings;
 
@@ -64,6 +65,8 @@ pub struct Config {
     pub limits: Limits,
     /// Settings of the screen.
     pub tui: ScreenSettings,
+    /// Settings of the sandbox of tool processes in new sessions.
+    pub sandbox: SandboxSettings,
     /// Settings of the tool `web`.
     pub web: WebSettings,
 }
@@ -171,7 +174,9 @@ impl Config {
     /// Checks the rules that the types do not express: ranges, and names of providers and models.
     fn check(&self) -> Result<(), ConfigError> {
         self.limits.check()?;
-        self.web.check().map_err(|message| ConfigError::Invalid { message })?;
+        let invalid = |message| ConfigError::Invalid { message };
+        self.web.check().map_err(invalid)?;
+        self.sandbox.check().map_err(invalid)?;
         let check_provider = |table: &str, provider: &str, key: &str| {
             if PROVIDERS.contains(&provider) {
                 return Ok(());

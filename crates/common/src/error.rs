@@ -8,6 +8,7 @@ use crate::answer::AnswerError;
 use crate::api::RequestError;
 use crate::id::SessionId;
 use crate::policy::PolicyError;
+use crate::sandbox::SandboxLevel;
 use crate::session::NameError;
 use crate::tasks::TaskError;
 
@@ -89,6 +90,14 @@ pub enum SessionError {
         /// Path of the folder.
         path: String,
         /// Reason why it can't be used.
+        message: String,
+    },
+    /// The sandbox that was asked for does not work on this machine.
+    #[error("the sandbox `{level}` does not work here: {message}")]
+    Sandbox {
+        /// Level that was asked for.
+        level: SandboxLevel,
+        /// Reason why it does not work.
         message: String,
     },
     /// The model is not set up: its provider is unknown, or its key is missing.

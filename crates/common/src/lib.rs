@@ -99,7 +99,7 @@ pub use limits::{LimitError, Limits};
 pub use model::{MaxTokensField, ModelSettings, Price, ToolIds};
 pub use open::OpenSession;
 pub use policy::{PolicyClass, PolicyError, PolicyMode, PolicyRules, Rule, RuleError, Verdict};
-pub use sandbox::{SandboxChoice, SandboxLevel, SandboxSettings};
+pub use sandbox::{SandboxLevel, SandboxSettings};
 pub use supplies::{Certificates, ModelSupplies, Proxies, Supplies};
 
 // The web tool.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::ask::AsksMode;
 use crate::config::Config;
 use crate::policy::{PolicyMode, PolicyRules};
+use crate::sandbox::SandboxSettings;
 use crate::supplies::Supplies;
 
 /// A request to open a new session.
@@ -34,6 +35,9 @@ pub struct OpenSession {
     /// Rules of the session's policy, in addition to the mode. Default: none.
     #[serde(default, skip_serializing_if = "PolicyRules::is_empty")]
     pub rules: PolicyRules,
+    /// Sandbox of the session's tool processes. Default: none.
+    #[serde(default, skip_serializing_if = "SandboxSettings::is_default")]
+    pub sandbox: SandboxSettings,
     /// Maximum number of steps (model requests) in one turn; 0 means no limit. Default: 0.
     #[serde(default)]
     pub max_steps: u32,
@@ -59,18 +63,20 @@ impl OpenSession {
             asks: AsksMode::default(),
             policy: PolicyMode::default(),
             rules: PolicyRules::default(),
+            sandbox: SandboxSettings::default(),
             max_steps: 0,
             max_turn_tokens: 0,
             supplies: Supplies::default(),
         }
     }
 
-    /// Sets the asks mode, the policy and the limits of turns to those of a configuration.
+    /// Sets the asks mode, the policy, the sandbox and the limits of turns to those of a configuration.
     pub fn configured(self, config: &Config) -> Self {
         Self {
             asks: config.asks.unwrap_or_default(),
             policy: config.policy,
             rules: config.rules.clone(),
+            sandbox: config.sandbox.clone(),
             max_steps: config.max_steps,
             max_turn_tokens: config.max_turn_tokens,
             ..self
@@ -100,6 +106,11 @@ impl OpenSession {
     /// Sets the rules.
     pub fn rules(self, rules: PolicyRules) -> Self {
         Self { rules, ..self }
+    }
+
+    /// Sets the sandbox.
+    pub fn sandbox(self, sandbox: SandboxSettings) -> Self {
+        Self { sandbox, ..self }
     }
 
     /// Sets the maximum number of steps in one turn.

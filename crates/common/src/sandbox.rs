@@ -6,58 +6,86 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The level of a sandbox.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SandboxLevel {
+    /// The strongest level that works on this machine. A session that is open has one of the others.
+    Auto,
     /// Namespaces, made by bubblewrap. Processes see no sockets, keys or other processes of their
-    /// user, and write only to the workspace and to folders of the sandbox.
+    /// user, and write only to the workspace and to folders of the sandbox. Protected names in the
+    /// workspace folder can't be changed.
     Bwrap,
     /// Landlock and seccomp. Processes write only to the workspace and to folders of the sandbox,
-    /// but files in the workspace can't be protected from them.
+    /// but names in the workspace can't be protected from them.
     Landlock,
-    /// No sandbox. Processes have all permissions of their user.
+    /// No sandbox: processes have the permissions of their user.
+    #[default]
     Off,
+}
+
+impl SandboxLevel {
+    /// Name of the level in the configuration.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Bwrap => "bwrap",
+            Self::Landlock => "landlock",
+            Self::Off => "off",
+        }
+    }
 }
 
 impl fmt::Display for SandboxLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Bwrap => "bwrap",
-            Self::Landlock => "landlock",
-            Self::Off => "off",
-        })
+        f.write_str(self.name())
     }
 }
 
-/// The level of the sandbox that a user has chosen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum SandboxChoice {
-    /// The strongest level that works on this machine.
-    Auto,
-    /// `bwrap`. Where it does not work, no session is opened.
-    Bwrap,
-    /// `landlock`. Where it does not work, no session is opened.
-    Landlock,
-    /// No sandbox.
-    #[default]
-    Off,
-}
+/// Maximum number of paths in a list of the settings.
+const MAX_PATHS: usize = 100;
 
 /// The settings of the sandbox of tool processes.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SandboxSettings {
-    /// Level of the sandbox: `auto`, `bwrap`, `landlock` or `off`. Default: `off`.
-    pub level: SandboxChoice,
-    /// Further folders and files, as absolute paths or with `~`, that processes may write to.
+    /// Level of the sandbox: `auto`, `bwrap`, `landlock` or `off`. With `bwrap` or `landlock`, no
+    /// session is opened where that level does not work. Default: `off`.
+    pub level: SandboxLevel,
+    /// Further files and folders that processes may change, as absolute paths or with `~/`.
     /// Default: none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub writable: Vec<String>,
-    /// Further folders and files, as absolute paths or with `~`, that processes can't read.
+    /// Further files and folders that processes can't read, as absolute paths or with `~/`.
     /// Default: none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hidden: Vec<String>,
     /// Whether processes may use the network. Default: `false`.
     pub network: bool,
+}
+
+impl SandboxSettings {
+    /// Whether the settings are the default ones.
+    #[must_use]
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Checks that there are at most 100 paths in each list, which are absolute or begin with `~/`.
+    ///
+    /// # Errors
+    /// The fault, in words.
+    pub fn check(&self) -> Result<(), String> {
+        let is_too_long = |paths: &[String]| paths.len() > MAX_PATHS;
+        if is_too_long(&self.writable) || is_too_long(&self.hidden) {
+            return Err(format!("[sandbox]: a list has more than {MAX_PATHS} paths"));
+        }
+        let is_relative = |path: &&String| !path.starts_with('/') && !path.starts_with("~/");
+        match self.writable.iter().chain(&self.hidden).find(is_relative) {
+            Some(path) => {
+                Err(format!("[sandbox]: `{path}` is neither absolute nor begins with `~/`"))
+            }
+            None => Ok(()),
+        }
+    }
 }

@@ -15,6 +15,7 @@ use crate::id::{AskId, PromptId, SessionId, TurnId};
 use crate::job::Job;
 use crate::policy::{PolicyMode, PolicyRules};
 use crate::run::{LastRun, Run, RunProgress};
+use crate::sandbox::SandboxSettings;
 use crate::status::SessionStatus;
 use crate::task::{Note, Task, TaskCounts};
 use crate::time::Timestamp;
@@ -125,6 +126,10 @@ pub struct SessionSettings {
     /// Rules of the session's policy, in addition to the mode.
     #[serde(default, skip_serializing_if = "PolicyRules::is_empty")]
     pub rules: PolicyRules,
+    /// Sandbox of the session's tool processes. Its level is the one that was chosen when the session
+    /// was opened, and never `auto`.
+    #[serde(default, skip_serializing_if = "SandboxSettings::is_default")]
+    pub sandbox: SandboxSettings,
     /// Maximum number of steps (model requests) in one turn; 0 means no limit.
     pub max_steps: u32,
     /// Maximum number of tokens that one turn may use, requests and answers together; 0 means no

@@ -20,6 +20,8 @@ pub(crate) struct Setup {
     browsers: Option<Browsers>,
     /// Folders with this user's configuration and sessions.
     own_folders: Vec<PathBuf>,
+    /// Folder for the files of sandboxes.
+    sandbox_folder: Option<PathBuf>,
     saved: Option<SavedSessions>,
 }
 
@@ -35,6 +37,7 @@ impl Setup {
     pub(crate) fn new(config: Config, state_dir: Option<&str>) -> Result<Self, Failure> {
         let folders = Folders::find(state_dir.map(Path::new));
         let own_folders = folders.as_ref().map(Folders::all).unwrap_or_default();
+        let sandbox_folder = folders.as_ref().ok().map(Folders::sandbox);
         let browsers =
             folders.as_ref().ok().map(|folders| Browsers::new(config.web.clone(), folders.web()));
         let browsers = browsers
@@ -44,18 +47,22 @@ impl Setup {
             Some(_) => Some(SavedSessions::open(&folders?)?),
             None => None,
         };
-        Ok(Self { config: Arc::new(config), browsers, own_folders, saved })
+        Ok(Self { config: Arc::new(config), browsers, own_folders, sandbox_folder, saved })
     }
 
     /// Starts an engine.
     pub(crate) fn engine(&self, supervisor: Supervisor) -> Result<Engine, Failure> {
-        let Self { config, browsers, own_folders, saved } = self;
+        let Self { config, browsers, own_folders, sandbox_folder, saved } = self;
         // Providers come from the supplies of each session.
         let engine = Engine::builder(Catalog::new(config, |_| None)).limits(config.limits.clone());
         let engine = engine
             .own_folders(own_folders)
             .supervisor(supervisor)
             .tools(toolbox_maker(browsers.clone()));
+        let engine = match sandbox_folder {
+            Some(folder) => engine.sandbox_folder(folder),
+            None => engine,
+        };
         let engine = match saved {
             Some(SavedSessions { store, .. }) => engine.store(store.clone()),
             None => engine,

@@ -16,6 +16,7 @@ use tokio::runtime;
 use crate::local::{LoadMeter, RefusalLog};
 use crate::manager::{Manager, Shutdown};
 use crate::model::Catalog;
+use crate::sandboxes::Sandboxes;
 use crate::session_env::{EngineEnv, ToolboxMaker};
 use crate::sessions::Sessions;
 use crate::store::{Memory, SessionStore};
@@ -45,6 +46,7 @@ pub struct EngineBuilder {
     toolbox: ToolboxMaker,
     supervisor: Supervisor,
     own_folders: Vec<PathBuf>,
+    sandbox_folder: Option<PathBuf>,
     system: Arc<str>,
 }
 
@@ -65,6 +67,7 @@ impl Engine {
             toolbox: Arc::new(|_| builtin_tools()),
             supervisor: Supervisor::None,
             own_folders: Vec::new(),
+            sandbox_folder: None,
             system: SYSTEM_PROMPT.into(),
         }
     }
@@ -133,6 +136,12 @@ impl EngineBuilder {
         Self { own_folders: folders.into_iter().map(Into::into).collect(), ..self }
     }
 
+    /// Sets the folder for the temporary files and caches of sandboxes. It is created when the first
+    /// sandbox is used. Without a folder, the only level of a sandbox is `off`.
+    pub fn sandbox_folder(self, folder: impl Into<PathBuf>) -> Self {
+        Self { sandbox_folder: Some(folder.into()), ..self }
+    }
+
     /// Sets the system prompt of all models.
     pub fn system_prompt(self, text: impl Into<Arc<str>>) -> Self {
         Self { system: text.into(), ..self }
@@ -156,6 +165,12 @@ impl EngineBuilder {
             store: self.store,
             limits: Arc::new(self.limits),
             toolbox: self.toolbox,
+            sandboxes: Sandboxes::new(
+                self.sandbox_folder,
+                self.supervisor.clone(),
+                self.own_folders.clone(),
+                runtime.handle().clone(),
+            ),
             supervisor: self.supervisor,
             own_folders: self.own_folders,
             system: self.system,

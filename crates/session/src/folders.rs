@@ -200,6 +200,12 @@ impl Folders {
         [&self.config, &self.data, &self.runtime].into_iter().chain(&self.second).cloned().collect()
     }
 
+    /// The folder for the temporary files and caches of sandboxes.
+    #[must_use]
+    pub fn sandbox(&self) -> PathBuf {
+        self.data.join("sandbox")
+    }
+
     /// The folder for the files of browsers and for pictures of pages.
     #[must_use]
     pub fn web(&self) -> PathBuf {

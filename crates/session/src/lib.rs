@@ -64,6 +64,7 @@ mod project;
 #[cfg(feature = "remote")]
 pub mod remote;
 mod repository;
+mod sandboxes;
 mod saved;
 mod session_env;
 mod sessions;

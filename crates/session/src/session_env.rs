@@ -6,11 +6,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use holdpoint_common::{Limits, PolicyError, SessionId, SessionSettings, Snapshot, Supplies};
-use holdpoint_tools::{Policy, Processes, Supervisor, Toolbox, Workspace, environment};
+use holdpoint_tools::{Policy, Processes, Sandbox, Supervisor, Toolbox, Workspace, environment};
 use tokio::runtime;
 
 use crate::context::Tokenizer;
 use crate::model::{Catalog, Model, ModelRequest};
+use crate::sandboxes::{SandboxedSession, Sandboxes};
 use crate::state::Moment;
 use crate::store::SessionStore;
 
@@ -24,6 +25,7 @@ pub(crate) struct EngineEnv {
     pub(crate) toolbox: ToolboxMaker,
     pub(crate) supervisor: Supervisor,
     pub(crate) own_folders: Vec<PathBuf>,
+    pub(crate) sandboxes: Sandboxes,
     pub(crate) system: Arc<str>,
     /// The size of the tools in a request in bytes, measured once.
     pub(crate) tool_bytes: OnceLock<u64>,
@@ -39,6 +41,7 @@ pub(crate) struct SessionEnv {
     pub(crate) workspace: Arc<Workspace>,
     pub(crate) toolbox: ToolboxMaker,
     pub(crate) supervisor: Supervisor,
+    pub(crate) sandbox: Option<Sandbox>,
     pub(crate) limits: Arc<Limits>,
     pub(crate) system: Arc<str>,
     pub(crate) fixed_bytes: u64,
@@ -74,15 +77,27 @@ impl EngineEnv {
         tools + system.len() as u64
     }
 
-    pub(crate) fn build_env(
+    /// The environment of the processes of a session with this workspace.
+    pub(crate) fn process_env(&self, root: &Path, supplies: &Supplies) -> Vec<(String, String)> {
+        let env = environment::allowed(supplies.env.iter().cloned());
+        environment::with_direct_entries(env, root)
+    }
+
+    pub(crate) async fn build_env(
         &self,
         model: Arc<dyn Model>,
         settings: &SessionSettings,
         root: PathBuf,
         supplies: &Supplies,
     ) -> Result<SessionEnv, PolicyError> {
-        let env = environment::allowed(supplies.env.iter().cloned());
-        let env = environment::with_direct_entries(env, &root);
+        let env = self.process_env(&root, supplies);
+        let sandboxed = SandboxedSession {
+            id: &settings.id,
+            workspace: &root,
+            env: &env,
+            settings: &settings.sandbox,
+        };
+        let sandbox = self.sandboxes.sandbox(&sandboxed).await;
         let home = env.iter().find(|(name, _)| name == "HOME").map(|(_, home)| Path::new(home));
         let policy = Policy::new(settings.policy, &settings.rules, home)?
             .protecting(self.own_folders.clone());
@@ -95,6 +110,7 @@ impl EngineEnv {
             workspace: Arc::new(Workspace::new(root, env, policy).with_display(display)),
             toolbox: Arc::clone(&self.toolbox),
             supervisor: self.supervisor.clone(),
+            sandbox,
             limits: Arc::clone(&self.limits),
             fixed_bytes: self.fixed_bytes(settings, &system),
             system,
@@ -106,10 +122,11 @@ impl EngineEnv {
 }
 
 impl SessionEnv {
-    /// An empty set of processes. Their label lets a daemon find the session of a client that it
+    /// An empty set of processes, in the sandbox of the session. Their label lets a daemon find the session of a client that it
     /// refuses.
     pub(crate) fn processes(&self, grace: Duration) -> Processes {
         Processes::labelled(self.supervisor.clone(), grace, self.id.as_str())
+            .sandboxed(self.sandbox.clone())
     }
 
     /// The moment for a decision, where `next` is the number of its first fact.

@@ -21,8 +21,8 @@ use std::sync::Arc;
 use holdpoint_common::{
     AnsweredBy, Ask, AskCloseCause, AskRequest, AsksMode, CallId, ContextFill, Event, Fact,
     FileMark, Gaps, Hold, ItemId, Job, JobFact, LastRun, LastTurn, PolicyMode, PolicyRules,
-    PromptFact, PromptId, Run, RunFact, SessionFact, SessionId, SessionSettings, SessionStatus,
-    SessionSummary, Tasks, Timestamp, TurnFact, TurnId, Usage,
+    PromptFact, PromptId, Run, RunFact, SandboxSettings, SessionFact, SessionId, SessionSettings,
+    SessionStatus, SessionSummary, Tasks, Timestamp, TurnFact, TurnId, Usage,
 };
 
 pub use conversation::{Conversation, MAX_CONVERSATION_BYTES};
@@ -132,6 +132,7 @@ impl State {
             asks: AsksMode::Wait,
             policy: PolicyMode::Ask,
             rules: PolicyRules::default(),
+            sandbox: SandboxSettings::default(),
             max_steps: 0,
             max_turn_tokens: 0,
         };

@@ -28,32 +28,46 @@ use crate::process::ProcessSpec;
 
 /// The sandbox of the processes of a session. Clones share it.
 #[derive(Debug, Clone)]
-pub struct Sandbox(Arc<Settings>);
+pub struct Sandbox(Arc<Method>);
 
+/// How a profile is enforced.
 #[derive(Debug)]
-struct Settings {
-    method: Method,
-    profile: SandboxProfile,
-}
-
-/// How the profile is enforced.
-#[derive(Debug, Clone)]
 enum Method {
-    Bwrap(Bwrap),
-    Landlock,
+    Bwrap(Bwrap, SandboxProfile),
+    Landlock(SandboxProfile),
+    /// No program can be started, because the level does not work.
+    Refuse {
+        level: SandboxLevel,
+        why: String,
+    },
 }
 
 impl Sandbox {
-    fn new(method: Method, profile: SandboxProfile) -> Self {
-        Self(Arc::new(Settings { method, profile }))
+    fn new(method: Method) -> Self {
+        Self(Arc::new(method))
+    }
+
+    /// A sandbox in which no program can be started, because its level does not work.
+    pub fn refusing(level: SandboxLevel, why: impl Into<String>) -> Self {
+        Self::new(Method::Refuse { level, why: why.into() })
+    }
+
+    /// Why no program can be started in the sandbox; `None` if programs can.
+    #[must_use]
+    pub fn refusal(&self) -> Option<&str> {
+        match &*self.0 {
+            Method::Refuse { why, .. } => Some(why),
+            Method::Bwrap(..) | Method::Landlock(_) => None,
+        }
     }
 
     /// The level of the sandbox.
     #[must_use]
     pub fn level(&self) -> SandboxLevel {
-        match self.0.method {
-            Method::Bwrap(_) => SandboxLevel::Bwrap,
-            Method::Landlock => SandboxLevel::Landlock,
+        match *self.0 {
+            Method::Bwrap(..) => SandboxLevel::Bwrap,
+            Method::Landlock(_) => SandboxLevel::Landlock,
+            Method::Refuse { level, .. } => level,
         }
     }
 
@@ -61,19 +75,23 @@ impl Sandbox {
     /// The profile is applied to the paths that exist now.
     ///
     /// # Errors
-    /// The folders of the sandbox can't be created.
+    /// The folders of the sandbox can't be created, or the level does not work.
     pub(crate) fn apply(&self, spec: &ProcessSpec) -> io::Result<(ProcessSpec, Confinement)> {
-        let Settings { method, profile } = &*self.0;
-        profile.create_folders()?;
-        Ok(match method {
-            Method::Bwrap(bwrap) => {
+        match &*self.0 {
+            Method::Bwrap(bwrap, profile) => {
+                profile.create_folders()?;
                 let layout = profile.layout(&spec.env, true);
-                (bwrap.wrap(spec, layout, profile.allows_network()), Confinement::Bwrap)
+                let spec = bwrap.wrap(spec, layout, profile.allows_network());
+                Ok((spec, Confinement::Bwrap))
             }
-            Method::Landlock => {
+            Method::Landlock(profile) => {
+                profile.create_folders()?;
                 let (confinement, env) = profile.landlock(&spec.env);
-                (ProcessSpec { env, ..spec.clone() }, confinement)
+                Ok((ProcessSpec { env, ..spec.clone() }, confinement))
             }
-        })
+            Method::Refuse { level, why } => {
+                Err(io::Error::other(format!("the sandbox `{level}` does not work here: {why}")))
+            }
+        }
     }
 }

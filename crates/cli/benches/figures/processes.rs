@@ -1,11 +1,15 @@
 //! The time that a supervisor adds to a command, and the time that a call takes when a process keeps
 //! the call's output open.
 
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use holdpoint_common::SandboxLevel;
 use holdpoint_tools::testing::Bench;
-use holdpoint_tools::{Exit, ProcessSpec, Processes, Shell, Supervisor, environment};
+use holdpoint_tools::{
+    Exit, ProcessSpec, Processes, SandboxProfile, SandboxSupport, Shell, Supervisor, environment,
+};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
@@ -54,30 +58,63 @@ fn time_with_output_held(supervisor: &Supervisor, command: &str) -> Duration {
     took
 }
 
+/// The time of `bash -c true` in each way of starting it, in turn, so that all ways see the same
+/// noise. The bound is on the time that the sandbox adds to a supervised call (t-E10).
 fn bash_true(table: &Table) {
-    for (what, supervisor) in [
-        ("bash -c true, supervised: start to nothing left", Supervisor::ThisProgram),
-        ("   … unsupervised", Supervisor::None),
-    ] {
-        let took = Samples::of(ROUNDS, || {
+    let folder = tempfile::tempdir().unwrap();
+    let [work, temporary, caches] = ["work", "tmp", "caches"].map(|path| folder.path().join(path));
+    std::fs::create_dir(&work).unwrap();
+    let env = environment::allowed(std::env::vars());
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let profile = SandboxProfile::new(&work, temporary, caches).home(home);
+    let support = SandboxSupport::probe(&Supervisor::ThisProgram, &env, &profile);
+    let supervised = Processes::new(Supervisor::ThisProgram, GRACE);
+    let sandboxed = |level| supervised.sandboxed(support.sandbox(level, profile.clone()));
+    let start = |processes: &Processes| {
+        let spec = ProcessSpec {
+            program: "bash".into(),
+            args: vec!["-c".into(), "true".into()],
+            cwd: work.clone(),
+            env: env.clone(),
+        };
+        let processes = processes.with_same_settings();
+        assert!(processes.spawn(spec).unwrap().wait_by(None).is_some_and(Exit::is_success));
+        let _ = processes.finish();
+    };
+    let bwrap = sandboxed(SandboxLevel::Bwrap);
+    let landlock = sandboxed(SandboxLevel::Landlock);
+    let unsupervised = Processes::new(Supervisor::None, GRACE);
+    let bare = |program: &str, args: &[&str]| {
+        assert!(Command::new(program).args(args).output().unwrap().status.success());
+    };
+    let bare_bwrap = ["--ro-bind", "/", "/", "--unshare-all", "--dev", "/dev", "--proc", "/proc"];
+    let ways: [(&str, &dyn Fn()); 6] = [
+        ("bash -c true, supervised: start to nothing left", &|| start(&supervised)),
+        ("   … and sandboxed by bwrap", &|| start(&bwrap)),
+        ("   … and sandboxed by landlock", &|| start(&landlock)),
+        ("   … unsupervised", &|| start(&unsupervised)),
+        ("   … bare", &|| bare("bash", &["-c", "true"])),
+        ("   … bare, by bwrap alone", &|| {
+            bare("bwrap", &[&bare_bwrap[..], &["bash", "-c", "true"]].concat());
+        }),
+    ];
+    let mut took: [Vec<Duration>; 6] = Default::default();
+    for round in 0..=ROUNDS {
+        for ((_, run), took) in ways.iter().zip(&mut took) {
             let since = Instant::now();
-            let processes = Processes::new(supervisor.clone(), GRACE);
-            let spec = ProcessSpec {
-                program: "bash".into(),
-                args: vec!["-c".into(), "true".into()],
-                cwd: "/".into(),
-                env: environment::allowed(std::env::vars()),
-            };
-            assert!(processes.spawn(spec).unwrap().wait_by(None).is_some_and(Exit::is_success));
-            let _ = processes.finish();
-            since.elapsed()
-        });
-        table.note_beside(Floor::Spawn, what, took.median());
+            run();
+            if round > 0 {
+                took.push(since.elapsed());
+            }
+        }
     }
-    let bare = Samples::of(ROUNDS, || {
-        let since = Instant::now();
-        Command::new("bash").args(["-c", "true"]).output().unwrap();
-        since.elapsed()
-    });
-    table.note_beside(Floor::Spawn, "   … bare", bare.median());
+    let medians = took.map(|took| Samples::new(took).middle());
+    for ((what, _), median) in ways.iter().zip(medians) {
+        table.note_beside(Floor::Spawn, what, Amount::Time(median));
+    }
+    for (level, median) in [("bwrap", medians[1]), ("landlock", medians[2])] {
+        let added = Amount::Time(median.saturating_sub(medians[0]));
+        let what = format!("sandbox {level}: added to a supervised call (t-E10)");
+        table.figure_beside(Floor::Spawn, &what, added, Amount::ms(4));
+    }
 }

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use holdpoint_common::{
     AsksMode, AssistantMessage, Block, BlockKind, Body, Event, Fact, ItemId, Outcome, PolicyMode,
-    PolicyRules, PromptFact, PromptId, SessionFact, SessionId, SessionSettings, SessionSummary,
-    Timestamp, TurnFact, TurnId, Usage, Who,
+    PolicyRules, PromptFact, PromptId, SandboxSettings, SessionFact, SessionId, SessionSettings,
+    SessionSummary, Timestamp, TurnFact, TurnId, Usage, Who,
 };
 use holdpoint_session::Engine;
 use holdpoint_session::model::Catalog;
@@ -112,6 +112,7 @@ pub(crate) fn make(folder: &Path, name: &str, facts: u64, bytes: usize) {
         asks: AsksMode::Wait,
         policy: PolicyMode::Ask,
         rules: PolicyRules::default(),
+        sandbox: SandboxSettings::default(),
         max_steps: 0,
         max_turn_tokens: 0,
     };

@@ -85,7 +85,11 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         let builder =
             Engine::builder(catalog).limits(config.limits.clone()).tools(web::tools(&browsers));
         Ok::<_, CliError>(
-            builder.own_folders(folders.all()).supervisor(Supervisor::ThisProgram).start()?,
+            builder
+                .own_folders(folders.all())
+                .sandbox_folder(folders.sandbox())
+                .supervisor(Supervisor::ThisProgram)
+                .start()?,
         )
     });
     let engine = engine.transpose()?;

@@ -2,7 +2,9 @@
 
 use std::time::SystemTime;
 
-use holdpoint_common::{Hold, SessionSummary, Snapshot, Timestamp, Usage};
+use holdpoint_common::{
+    Hold, SandboxLevel, SandboxSettings, SessionSummary, Snapshot, Timestamp, Usage,
+};
 use holdpoint_session::folders::Folders;
 use holdpoint_tools::shown::prose_line;
 
@@ -81,6 +83,7 @@ fn lines(snapshot: &Snapshot, is_live: bool) -> Vec<(&'static str, String)> {
         ("model", settings.model.clone()),
         ("asks", settings.asks.to_string()),
         ("policy", settings.policy.to_string()),
+        ("sandbox", sandbox_text(&settings.sandbox)),
     ];
     if let Some(cause) = hold_text(snapshot) {
         lines.push(("hold", cause));
@@ -140,6 +143,11 @@ fn lines(snapshot: &Snapshot, is_live: bool) -> Vec<(&'static str, String)> {
         lines.push(("saved", format!("no: {reason}")));
     }
     lines
+}
+
+fn sandbox_text(sandbox: &SandboxSettings) -> String {
+    let with_network = sandbox.level != SandboxLevel::Off && sandbox.network;
+    format!("{}{}", sandbox.level, if with_network { ", with the network" } else { "" })
 }
 
 fn hold_text(snapshot: &Snapshot) -> Option<String> {

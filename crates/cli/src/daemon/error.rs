@@ -62,6 +62,7 @@ impl ResponseError for ApiError {
                 StatusCode::TOO_MANY_REQUESTS
             }
             SessionError::Workspace { .. }
+            | SessionError::Sandbox { .. }
             | SessionError::ModelSetup { .. }
             | SessionError::Model { .. }
             | SessionError::Policy(_) => StatusCode::UNPROCESSABLE_ENTITY,

@@ -22,6 +22,7 @@ mod other_user;
 mod own_process;
 mod private;
 mod proxies_and_certificates;
+mod sandbox;
 mod single_instance;
 mod socket;
 mod starting;

@@ -14,6 +14,7 @@ use crate::ask::{Ask, AskRequest, Question, QuestionOption, QuestionReply};
 use crate::message::{AssistantMessage, Block, FileMark, ToolCall, ToolResult};
 use crate::output::HeadAndTail;
 use crate::policy::{PolicyRules, Rule};
+use crate::sandbox::SandboxSettings;
 use crate::turn::Receipt;
 
 pub(super) fn delta_bytes(delta: &Delta) -> usize {
@@ -56,7 +57,9 @@ fn session_fact_bytes(fact: &SessionFact) -> usize {
             let PolicyRules { allow, ask, deny } = &settings.rules;
             let rules = [allow, ask, deny].into_iter().flatten();
             let texts = settings.name.len() + settings.workspace.len() + settings.model.len();
-            texts + rules.map(rule_bytes).sum::<usize>()
+            let SandboxSettings { level: _, writable, hidden, network: _ } = &settings.sandbox;
+            let paths = writable.iter().chain(hidden).map(String::len);
+            texts + rules.map(rule_bytes).sum::<usize>() + paths.sum::<usize>()
         }
         SessionFact::Renamed { name, .. } => name.len(),
         SessionFact::ModelChanged { model, .. } => model.len(),

@@ -11,9 +11,9 @@ use holdpoint_common::{
     Outcome, PauseKind, PauseRequest, PauseResponse, PolicyMode, PolicyRules, PromptFact, PromptId,
     Question, QuestionOption, QuestionReply, QuestionRequest, QuestionResponse, QueuedPrompt,
     Receipt, RefusedClient, RestoreCause, Run, RunEnd, RunFact, RunLimit, RunLimits, RunProgress,
-    RunSettings, SessionFact, SessionSettings, SessionStatus, SessionSummary, Snapshot, StopHow,
-    StoppedTool, Task, TaskFact, TaskId, TaskState, Timestamp, ToolCall, ToolFact, ToolResult,
-    ToolStatus, TurnFact, TurnId, Usage, Who,
+    RunSettings, SandboxSettings, SessionFact, SessionSettings, SessionStatus, SessionSummary,
+    Snapshot, StopHow, StoppedTool, Task, TaskFact, TaskId, TaskState, Timestamp, ToolCall,
+    ToolFact, ToolResult, ToolStatus, TurnFact, TurnId, Usage, Who,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -65,6 +65,7 @@ fn settings() -> SessionSettings {
         asks: AsksMode::Wait,
         policy: PolicyMode::Ask,
         rules: PolicyRules::default(),
+        sandbox: SandboxSettings::default(),
         max_steps: 0,
         max_turn_tokens: 0,
     }

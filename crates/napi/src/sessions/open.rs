@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use holdpoint_common::{AsksMode, Config, PolicyMode, PolicyRules, Rule, SessionError};
+use holdpoint_common::{
+    AsksMode, Config, PolicyMode, PolicyRules, Rule, SandboxLevel, SessionError,
+};
 use holdpoint_session::OpenSession;
 use napi::Env;
 use napi::bindgen_prelude::{PromiseRaw, Unknown};
@@ -33,6 +35,9 @@ pub struct OpenOptions {
     pub policy: Option<PolicyMode>,
     /// Rules of the session's policy, in addition to those of the configuration.
     pub rules: Option<OpenRules>,
+    /// Level of the sandbox of tool processes. Default: `off`.
+    #[napi(ts_type = "SandboxLevel")]
+    pub sandbox: Option<SandboxLevel>,
     /// Asks mode of the session. Default: `wait`.
     #[napi(ts_type = "AsksMode")]
     pub asks: Option<AsksMode>,
@@ -66,7 +71,7 @@ pub struct OpenRules {
 impl Sessions {
     /// Opens a new session, and resolves to its id.
     ///
-    /// Rejects with `workspace`, `modelSetup`, `policy`, `nameTaken`, `badName` or
+    /// Rejects with `workspace`, `sandbox`, `modelSetup`, `policy`, `nameTaken`, `badName` or
     /// `tooManySessions`.
     #[napi(
         catch_unwind,
@@ -92,8 +97,18 @@ impl Sessions {
 }
 
 fn open_request(config: &Config, options: OpenOptions) -> Result<OpenSession, Failure> {
-    let OpenOptions { cwd, name, model, policy, rules, asks, max_steps, max_turn_tokens, env: _ } =
-        options;
+    let OpenOptions {
+        cwd,
+        name,
+        model,
+        policy,
+        rules,
+        sandbox,
+        asks,
+        max_steps,
+        max_turn_tokens,
+        env: _,
+    } = options;
     let cwd = match cwd {
         Some(cwd) => cwd.into(),
         None => std::env::current_dir().map_err(|error| SessionError::Workspace {
@@ -103,6 +118,7 @@ fn open_request(config: &Config, options: OpenOptions) -> Result<OpenSession, Fa
     };
     let mut request = OpenSession { name, model, ..OpenSession::in_folder(cwd).configured(config) };
     request.policy = policy.unwrap_or(request.policy);
+    request.sandbox.level = sandbox.unwrap_or(request.sandbox.level);
     request.asks = asks.unwrap_or(request.asks);
     request.max_steps = max_steps.unwrap_or(request.max_steps);
     request.max_turn_tokens = max_turn_tokens.unwrap_or(request.max_turn_tokens);

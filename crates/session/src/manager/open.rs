@@ -19,6 +19,7 @@ use super::start::{StartState, first_item};
 use crate::actor::{Restored, now};
 use crate::model::Unusable;
 use crate::names::{folder_name, fresh_id};
+use crate::sandboxes::SandboxedSession;
 use crate::saved::{LoadedSession, damaged_error, load_for_owner};
 use crate::session_env::SessionEnv;
 use crate::state::{Phase, State};
@@ -52,6 +53,14 @@ impl Registry {
         // log.
         let name = self.reserve_name(&id, open.name, folder_name(&open.workspace))?;
         owned.take_place().await?;
+        let process_env = engine.process_env(&open.workspace, supplies);
+        let sandboxed = SandboxedSession {
+            id: &id,
+            workspace: &open.workspace,
+            env: &process_env,
+            settings: &open.sandbox,
+        };
+        let sandbox = engine.sandboxes.resolve(&sandboxed).await?;
         let settings = SessionSettings {
             id: id.clone(),
             name,
@@ -60,10 +69,11 @@ impl Registry {
             asks: open.asks,
             policy: open.policy,
             rules: open.rules,
+            sandbox,
             max_steps: open.max_steps,
             max_turn_tokens: open.max_turn_tokens,
         };
-        let env = Arc::new(engine.build_env(model, &settings, open.workspace, supplies)?);
+        let env = Arc::new(engine.build_env(model, &settings, open.workspace, supplies).await?);
         let log = engine.store.create(&id).await?;
         let mut numbers = Numbers::reserve(&*log).await?;
         let body = Body::Fact(Fact::Session(SessionFact::Opened { settings }));
@@ -131,7 +141,7 @@ impl Registry {
     }
 
     /// The environment of a session that is opened again.
-    fn session_env(
+    async fn session_env(
         &self,
         state: &State,
         workspace: PathBuf,
@@ -145,7 +155,7 @@ impl Registry {
                 Arc::new(Unusable { name: settings.model.clone(), error })
             },
         );
-        Ok(Arc::new(self.engine.build_env(model, settings, workspace, supplies)?))
+        Ok(Arc::new(self.engine.build_env(model, settings, workspace, supplies).await?))
     }
 }
 
@@ -180,7 +190,7 @@ impl Owned {
             return Err(Refused::Closed.into());
         }
         self.take_place().await?;
-        let env = self.registry.session_env(&state, workspace, supplies)?;
+        let env = self.registry.session_env(&state, workspace, supplies).await?;
         let numbers = Numbers::reserve(&*log).await?;
         let last_failed = self.registry.lifecycle().last_failed(&self.id);
         let cause = match last_failed {

@@ -67,6 +67,7 @@ impl Owned {
             session.record = None;
         }
         self.registry.engine.store.delete(&self.id).await?;
+        self.registry.engine.sandboxes.remove(&self.id).await;
         self.registry.roster.borrow_mut().saved_changed();
         Ok(())
     }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use holdpoint_common::{
     AskFact, AsksMode, Body, Delta, Event, Fact, Limits, PolicyMode, PolicyRules, PromptFact,
-    RunFact, SessionError, SessionFact, SessionId, SessionSettings, TurnFact, check_name, json,
+    RunFact, SandboxSettings, SessionError, SessionFact, SessionId, SessionSettings, TurnFact,
+    check_name, json,
 };
 use serde::de::DeserializeOwned;
 use thiserror::Error;
@@ -292,6 +293,7 @@ fn adopt_session_fact(fact: &mut SessionFact, id: &SessionId) {
                 asks: AsksMode::Wait,
                 policy: PolicyMode::Ask,
                 rules: PolicyRules::default(),
+                sandbox: SandboxSettings::default(),
                 max_steps: settings.max_steps,
                 max_turn_tokens: settings.max_turn_tokens,
             };

@@ -10,8 +10,8 @@ mod versions;
 use std::sync::Arc;
 
 use holdpoint_common::{
-    AsksMode, Body, Event, Fact, Hold, PolicyMode, PolicyRules, PromptFact, SessionFact, SessionId,
-    SessionSettings, SessionStatus, SessionSummary, Timestamp, Who,
+    AsksMode, Body, Event, Fact, Hold, PolicyMode, PolicyRules, PromptFact, SandboxSettings,
+    SessionFact, SessionId, SessionSettings, SessionStatus, SessionSummary, Timestamp, Who,
 };
 
 fn id(text: &str) -> SessionId {
@@ -27,6 +27,7 @@ fn opened(session: &SessionId, seq: u64) -> Arc<Event> {
         asks: AsksMode::Wait,
         policy: PolicyMode::Ask,
         rules: PolicyRules::default(),
+        sandbox: SandboxSettings::default(),
         max_steps: 0,
         max_turn_tokens: 0,
     };

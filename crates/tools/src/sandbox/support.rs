@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use holdpoint_common::{SandboxChoice, SandboxLevel};
+use holdpoint_common::SandboxLevel;
 
 use super::bwrap::Bwrap;
 use super::{Method, Sandbox, SandboxProfile};
@@ -22,11 +22,17 @@ const SYSTEM_PATH: &str = "/usr/bin:/bin:/usr/local/bin:/run/current-system/sw/b
 /// The levels of the sandbox that work on this machine, and why the others do not.
 #[derive(Debug, Clone)]
 pub struct SandboxSupport {
-    bwrap: Result<Method, String>,
-    landlock: Result<Method, String>,
+    bwrap: Result<Bwrap, String>,
+    landlock: Result<(), String>,
 }
 
 impl SandboxSupport {
+    /// No level works, for this reason.
+    #[must_use]
+    pub fn none(why: &str) -> Self {
+        Self { bwrap: Err(why.to_owned()), landlock: Err(why.to_owned()) }
+    }
+
     /// Tries each level by running a program in it, which takes some milliseconds. `env` is the
     /// environment of processes, in whose `PATH` bubblewrap is looked for.
     #[must_use]
@@ -35,49 +41,31 @@ impl SandboxSupport {
         env: &[(String, String)],
         profile: &SandboxProfile,
     ) -> Self {
-        if *supervisor == Supervisor::None || !cfg!(target_os = "linux") {
-            let why = match cfg!(target_os = "linux") {
-                true => "processes have no supervisor",
-                false => "this system is not Linux",
-            };
-            return Self { bwrap: Err(why.to_owned()), landlock: Err(why.to_owned()) };
+        if !cfg!(target_os = "linux") {
+            return Self::none("this system is not Linux");
+        }
+        if *supervisor == Supervisor::None {
+            return Self::none("processes have no supervisor");
         }
         let trial = Trial { supervisor, env, profile };
-        Self {
-            bwrap: trial.find_bwrap().and_then(|bwrap| trial.run(Method::Bwrap(bwrap))),
-            landlock: trial.run(Method::Landlock),
-        }
+        Self { bwrap: trial.bwrap(), landlock: trial.run(Method::Landlock(profile.clone())) }
     }
 
-    /// The sandbox for a choice; `None` for no sandbox.
-    ///
-    /// # Errors
-    /// The chosen level does not work: the reason.
-    pub fn sandbox(
-        &self,
-        choice: SandboxChoice,
-        profile: SandboxProfile,
-    ) -> Result<Option<Sandbox>, String> {
-        let method = match choice {
-            SandboxChoice::Off => return Ok(None),
-            SandboxChoice::Bwrap => self.bwrap.clone()?,
-            SandboxChoice::Landlock => self.landlock.clone()?,
-            SandboxChoice::Auto => match self.bwrap.as_ref().or(self.landlock.as_ref()) {
-                Ok(method) => method.clone(),
-                Err(_) => return Ok(None),
-            },
-        };
-        Ok(Some(Sandbox::new(method, profile)))
-    }
-
-    /// Why the level does not work; `None` if it does.
+    /// The sandbox of a level; `None` for no sandbox, and for `auto` if no level works. If the level
+    /// does not work, the sandbox [refuses](Sandbox::refusal) every program.
     #[must_use]
-    pub fn why_not(&self, level: SandboxLevel) -> Option<&str> {
-        match level {
-            SandboxLevel::Bwrap => self.bwrap.as_ref().err().map(String::as_str),
-            SandboxLevel::Landlock => self.landlock.as_ref().err().map(String::as_str),
-            SandboxLevel::Off => None,
-        }
+    pub fn sandbox(&self, level: SandboxLevel, profile: SandboxProfile) -> Option<Sandbox> {
+        let method = match (level, &self.bwrap, &self.landlock) {
+            (SandboxLevel::Bwrap | SandboxLevel::Auto, Ok(bwrap), _) => {
+                Method::Bwrap(bwrap.clone(), profile)
+            }
+            (SandboxLevel::Landlock | SandboxLevel::Auto, _, Ok(())) => Method::Landlock(profile),
+            (SandboxLevel::Bwrap, Err(why), _) | (SandboxLevel::Landlock, _, Err(why)) => {
+                Method::Refuse { level, why: why.clone() }
+            }
+            (SandboxLevel::Auto | SandboxLevel::Off, ..) => return None,
+        };
+        Some(Sandbox::new(method))
     }
 }
 
@@ -88,8 +76,8 @@ struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    /// Finds bubblewrap outside the workspace, and reads its options.
-    fn find_bwrap(&self) -> Result<Bwrap, String> {
+    /// Finds bubblewrap outside the workspace, reads its options, and tries it.
+    fn bwrap(&self) -> Result<Bwrap, String> {
         let system = [("PATH".to_owned(), SYSTEM_PATH.to_owned())];
         let find = |env: &[(String, String)]| program(&["bwrap"], env, self.profile.workspace());
         let Some(program) = find(self.env).or_else(|| find(&system)) else {
@@ -97,16 +85,17 @@ impl Trial<'_> {
         };
         let processes = Processes::new(self.supervisor.clone(), Duration::ZERO);
         let (_, help) = self.output(&processes, &program, &["--help"])?;
-        Ok(Bwrap { program, disables_namespaces: help.contains("--disable-userns") })
+        let bwrap = Bwrap { program, disables_namespaces: help.contains("--disable-userns") };
+        self.run(Method::Bwrap(bwrap.clone(), self.profile.clone()))?;
+        Ok(bwrap)
     }
 
-    /// Runs a program in the sandbox. Returns the method if it runs.
-    fn run(&self, method: Method) -> Result<Method, String> {
-        let sandbox = Sandbox::new(method.clone(), self.profile.clone());
-        let processes =
-            Processes::new(self.supervisor.clone(), Duration::ZERO).sandboxed(Some(sandbox));
+    /// Runs a program in the sandbox. `Err` is the reason why it does not run.
+    fn run(&self, method: Method) -> Result<(), String> {
+        let processes = Processes::new(self.supervisor.clone(), Duration::ZERO);
+        let processes = processes.sandboxed(Some(Sandbox::new(method)));
         match self.output(&processes, Path::new("/bin/sh"), &["-c", ":"])? {
-            (true, _) => Ok(method),
+            (true, _) => Ok(()),
             (false, output) => Err(output.trim().to_owned()),
         }
     }

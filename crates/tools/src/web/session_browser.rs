@@ -111,7 +111,8 @@ impl SessionBrowser {
             guard,
             folder: folder.clone(),
             idle: Duration::from_secs(u64::from(settings.idle_minutes) * 60),
-            processes: context.processes().with_same_settings(),
+            // Chromium needs the network, and has a sandbox of its own.
+            processes: context.processes().sandboxed(None),
             session_guard: context.background().clone(),
             lister: running.for_session(self.session.clone()),
         })

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
-use holdpoint_common::{SandboxChoice, SandboxLevel};
+use holdpoint_common::SandboxLevel;
 use holdpoint_tools::testing::patience;
 use holdpoint_tools::{
     Exit, ProcessSpec, Processes, Read, Sandbox, SandboxProfile, SandboxSupport, Supervisor,
@@ -18,8 +18,7 @@ use holdpoint_tools::{
 const GRACE: Duration = Duration::from_millis(500);
 
 /// The levels, from none to the strongest.
-const LEVELS: [SandboxChoice; 3] =
-    [SandboxChoice::Off, SandboxChoice::Landlock, SandboxChoice::Bwrap];
+const LEVELS: [SandboxLevel; 3] = [SandboxLevel::Off, SandboxLevel::Landlock, SandboxLevel::Bwrap];
 
 /// A user with a home folder, a workspace, and folders of Holdpoint, below one folder that is not
 /// among those for temporary files.
@@ -88,14 +87,17 @@ impl World {
     }
 
     /// The sandbox at a level, which works on this machine.
-    fn sandbox(&self, choice: SandboxChoice, profile: SandboxProfile) -> Option<Sandbox> {
+    fn sandbox(&self, level: SandboxLevel, profile: SandboxProfile) -> Option<Sandbox> {
         let support = SandboxSupport::probe(&Supervisor::ThisProgram, &self.env(), &self.profile());
-        let sandbox = support.sandbox(choice, profile);
-        sandbox.unwrap_or_else(|why| panic!("{choice:?} does not work here: {why}"))
+        let sandbox = support.sandbox(level, profile);
+        if let Some(why) = sandbox.as_ref().and_then(Sandbox::refusal) {
+            panic!("{level} does not work here: {why}");
+        }
+        sandbox
     }
 
-    fn processes(&self, choice: SandboxChoice, profile: SandboxProfile) -> Processes {
-        let sandbox = self.sandbox(choice, profile);
+    fn processes(&self, level: SandboxLevel, profile: SandboxProfile) -> Processes {
+        let sandbox = self.sandbox(level, profile);
         Processes::new(Supervisor::ThisProgram, GRACE).sandboxed(sandbox)
     }
 
@@ -109,8 +111,8 @@ impl World {
     }
 
     /// The output of a script.
-    fn run_with(&self, choice: SandboxChoice, profile: SandboxProfile, script: &str) -> String {
-        let processes = self.processes(choice, profile);
+    fn run_with(&self, level: SandboxLevel, profile: SandboxProfile, script: &str) -> String {
+        let processes = self.processes(level, profile);
         let mut process = processes.spawn(self.spec(script)).unwrap();
         let output = read_all(&mut process);
         let (_, ended) = process.finish();
@@ -118,8 +120,8 @@ impl World {
         output
     }
 
-    fn run(&self, choice: SandboxChoice, script: &str) -> String {
-        self.run_with(choice, self.profile(), script)
+    fn run(&self, level: SandboxLevel, script: &str) -> String {
+        self.run_with(level, self.profile(), script)
     }
 }
 
@@ -138,14 +140,14 @@ fn read_all(process: &mut holdpoint_tools::Process) -> String {
 /// a sandbox. `at_landlock` says whether it also succeeds at the weaker level.
 fn check(world: &World, attacks: &[(&str, bool)]) {
     for (attack, at_landlock) in attacks {
-        for choice in LEVELS {
-            let output = world.run(choice, attack);
-            let expected = match choice {
-                SandboxChoice::Off => true,
-                SandboxChoice::Landlock => *at_landlock,
-                SandboxChoice::Bwrap | SandboxChoice::Auto => false,
+        for level in LEVELS {
+            let output = world.run(level, attack);
+            let expected = match level {
+                SandboxLevel::Off => true,
+                SandboxLevel::Landlock => *at_landlock,
+                SandboxLevel::Bwrap | SandboxLevel::Auto => false,
             };
-            assert_eq!(output.contains("REACHED"), expected, "{choice:?}: {attack}\n{output}");
+            assert_eq!(output.contains("REACHED"), expected, "{level:?}: {attack}\n{output}");
         }
     }
 }
@@ -175,28 +177,28 @@ fn m_g2_processes_do_not_change_files_outside_the_workspace() {
         ("echo x > .envrc", true),
         ("mv .git/hooks .git/h && mkdir .git/hooks", true),
     ] {
-        for choice in LEVELS {
+        for level in LEVELS {
             let world = World::new();
             let before = world.guarded();
-            let output = world.run(choice, attack);
-            let expected = match choice {
-                SandboxChoice::Off => true,
-                SandboxChoice::Landlock => at_landlock,
-                SandboxChoice::Bwrap | SandboxChoice::Auto => false,
+            let output = world.run(level, attack);
+            let expected = match level {
+                SandboxLevel::Off => true,
+                SandboxLevel::Landlock => at_landlock,
+                SandboxLevel::Bwrap | SandboxLevel::Auto => false,
             };
             let has_changed = world.guarded() != before;
-            assert_eq!(has_changed, expected, "{choice:?}: {attack}\n{output}");
+            assert_eq!(has_changed, expected, "{level:?}: {attack}\n{output}");
         }
     }
     // The workspace and the folders of the sandbox are usable.
-    for choice in LEVELS {
+    for level in LEVELS {
         let world = World::new();
         let script = "echo x > new && mkdir -p a/b && mv new a/b && rm -r a && echo x > .git/index \
                       && touch \"$(mktemp)\" && cat $BASE/outside/file";
-        let output = world.run(choice, script);
+        let output = world.run(level, script);
         // A world among temporary files is not visible.
-        let is_hidden = choice == SandboxChoice::Bwrap && world.base.starts_with("/tmp");
-        assert_eq!(output == "CONTENT\n", !is_hidden, "{choice:?}: {output}");
+        let is_hidden = level == SandboxLevel::Bwrap && world.base.starts_with("/tmp");
+        assert_eq!(output == "CONTENT\n", !is_hidden, "{level:?}: {output}");
     }
 }
 
@@ -221,9 +223,9 @@ fn m_g2_processes_do_not_read_keys_and_state() {
         ],
     );
     let hidden = world.profile().hidden([world.path("outside")]);
-    for choice in [SandboxChoice::Landlock, SandboxChoice::Bwrap] {
-        let output = world.run_with(choice, hidden.clone(), "cat $BASE/outside/file");
-        assert!(!output.contains("CONTENT"), "{choice:?}: {output}");
+    for level in [SandboxLevel::Landlock, SandboxLevel::Bwrap] {
+        let output = world.run_with(level, hidden.clone(), "cat $BASE/outside/file");
+        assert!(!output.contains("CONTENT"), "{level:?}: {output}");
     }
 }
 
@@ -262,10 +264,10 @@ fn m_g2_processes_reach_no_sockets_and_no_network() {
     );
     // Pairs of sockets, which programs use between their own processes, work.
     let pair = perl("socketpair(A, B, AF_UNIX, SOCK_STREAM, PF_UNSPEC)");
-    for choice in LEVELS {
-        assert!(world.run(choice, &pair).contains("REACHED"), "{choice:?}");
-        let output = world.run_with(choice, world.profile().network(true), &tcp_attack);
-        assert!(output.contains("REACHED"), "{choice:?} with the network: {output}");
+    for level in LEVELS {
+        assert!(world.run(level, &pair).contains("REACHED"), "{level:?}");
+        let output = world.run_with(level, world.profile().network(true), &tcp_attack);
+        assert!(output.contains("REACHED"), "{level:?} with the network: {output}");
     }
 }
 
@@ -319,18 +321,18 @@ fn m_g2_the_kernel_refuses_keys_and_typing() {
 fn m_g2_a_sandbox_has_its_own_temporary_files_and_caches() {
     let world = World::new();
     fs::write(world.path("home/.cargo/registry/index"), "CONTENT").unwrap();
-    for choice in [SandboxChoice::Landlock, SandboxChoice::Bwrap] {
+    for level in [SandboxLevel::Landlock, SandboxLevel::Bwrap] {
         let script = "t=${TMPDIR:-/tmp}; echo kept > $t/file && echo $XDG_CACHE_HOME";
-        let output = world.run(choice, script);
-        assert!(output.contains("state/sandbox/caches/xdg"), "{choice:?}: {output}");
-        assert_eq!(world.run(choice, "cat ${TMPDIR:-/tmp}/file"), "kept\n", "{choice:?}");
+        let output = world.run(level, script);
+        assert!(output.contains("state/sandbox/caches/xdg"), "{level:?}: {output}");
+        assert_eq!(world.run(level, "cat ${TMPDIR:-/tmp}/file"), "kept\n", "{level:?}");
         assert_eq!(fs::read_to_string(world.path("state/sandbox/tmp/file")).unwrap(), "kept\n");
-        world.run(choice, "mkdir -p $XDG_CACHE_HOME && echo x > $XDG_CACHE_HOME/file");
-        assert!(world.path("state/sandbox/caches/xdg/file").exists(), "{choice:?}");
+        world.run(level, "mkdir -p $XDG_CACHE_HOME && echo x > $XDG_CACHE_HOME/file");
+        assert!(world.path("state/sandbox/caches/xdg/file").exists(), "{level:?}");
     }
     // A folder of the user that exists is replaced.
     let script = "echo planted > $HOME/.cargo/registry/new; ls $HOME/.cargo/registry";
-    assert_eq!(world.run(SandboxChoice::Bwrap, script), "new\n");
+    assert_eq!(world.run(SandboxLevel::Bwrap, script), "new\n");
     assert!(!world.path("home/.cargo/registry/new").exists());
     assert!(world.path("state/sandbox/caches/cargo/registry/new").exists());
 }
@@ -339,43 +341,43 @@ fn m_g2_a_sandbox_has_its_own_temporary_files_and_caches() {
 fn m_g2_writable_paths_can_be_added_but_not_own_folders() {
     let world = World::new();
     let profile = world.profile().writable([world.path("outside"), world.path("state")]);
-    for choice in [SandboxChoice::Landlock, SandboxChoice::Bwrap] {
+    for level in [SandboxLevel::Landlock, SandboxLevel::Bwrap] {
         let script = "echo x > $BASE/outside/new && echo written; cat $BASE/state/key";
-        let output = world.run_with(choice, profile.clone(), script);
-        assert!(output.contains("written") && !output.contains("CONTENT"), "{choice:?}: {output}");
+        let output = world.run_with(level, profile.clone(), script);
+        assert!(output.contains("written") && !output.contains("CONTENT"), "{level:?}: {output}");
     }
 }
 
 #[test]
 fn m_g2_the_processes_of_a_sandbox_end_with_their_call() {
     let world = World::new();
-    for choice in LEVELS {
-        let processes = world.processes(choice, world.profile());
+    for level in LEVELS {
+        let processes = world.processes(level, world.profile());
         let script = "setsid sleep 1000 & (trap '' TERM; sleep 1000 & echo started; wait; sleep 1000) & wait";
         let mut process = processes.spawn(world.spec(script)).unwrap();
         let mut buffer = [0; 64];
         let read = process.read_by(&mut buffer, Some(Instant::now() + patience())).unwrap();
-        assert_eq!(read, Read::Bytes(8), "{choice:?}");
+        assert_eq!(read, Read::Bytes(8), "{level:?}");
         let ended = processes.finish();
-        assert!(ended.not_ended.is_empty(), "{choice:?}: {ended:?}");
+        assert!(ended.not_ended.is_empty(), "{level:?}: {ended:?}");
         // Bubblewrap is not counted. Of the four processes, two ignore TERM.
-        assert_eq!((ended.terminated, ended.killed), (2, 2), "{choice:?}");
+        assert_eq!((ended.terminated, ended.killed), (2, 2), "{level:?}");
     }
 }
 
 #[test]
 fn m_g2_the_end_of_a_program_is_reported() {
     let world = World::new();
-    for choice in LEVELS {
-        let processes = world.processes(choice, world.profile());
+    for level in LEVELS {
+        let processes = world.processes(level, world.profile());
         let mut process = processes.spawn(world.spec("echo out; exit 7")).unwrap();
         assert_eq!(read_all(&mut process), "out\n");
-        assert_eq!(process.finish().0, Exit::Code(7), "{choice:?}");
+        assert_eq!(process.finish().0, Exit::Code(7), "{level:?}");
         // The processes that a program leaves are ended, and counted.
         let mut process = processes.spawn(world.spec("sleep 1000 & echo out")).unwrap();
         assert_eq!(read_all(&mut process), "out\n");
         let (exit, ended) = process.finish();
-        assert_eq!((exit, ended.total()), (Exit::Code(0), 1), "{choice:?}");
+        assert_eq!((exit, ended.total()), (Exit::Code(0), 1), "{level:?}");
     }
 }
 
@@ -383,13 +385,19 @@ fn m_g2_the_end_of_a_program_is_reported() {
 fn m_g2_a_level_that_does_not_work_is_never_replaced_silently() {
     let world = World::new();
     let none = SandboxSupport::probe(&Supervisor::None, &world.env(), &world.profile());
-    for choice in [SandboxChoice::Bwrap, SandboxChoice::Landlock] {
-        let why = none.sandbox(choice, world.profile()).unwrap_err();
-        assert!(why.contains("supervisor"), "{why}");
+    for level in [SandboxLevel::Bwrap, SandboxLevel::Landlock] {
+        let sandbox = none.sandbox(level, world.profile()).unwrap();
+        assert_eq!(
+            (sandbox.level(), sandbox.refusal()),
+            (level, Some("processes have no supervisor"))
+        );
+        let processes = Processes::new(Supervisor::ThisProgram, GRACE).sandboxed(Some(sandbox));
+        let error = processes.spawn(world.spec("echo ran > ran")).unwrap_err().to_string();
+        assert!(error.contains("does not work here"), "{error}");
+        assert!(!world.path("work/ran").exists());
     }
-    assert!(none.sandbox(SandboxChoice::Auto, world.profile()).unwrap().is_none());
-    assert!(none.why_not(SandboxLevel::Bwrap).is_some());
-    let levels = [SandboxChoice::Bwrap, SandboxChoice::Landlock, SandboxChoice::Auto]
-        .map(|choice| world.sandbox(choice, world.profile()).unwrap().level());
+    assert!(none.sandbox(SandboxLevel::Auto, world.profile()).is_none());
+    let levels = [SandboxLevel::Bwrap, SandboxLevel::Landlock, SandboxLevel::Auto]
+        .map(|level| world.sandbox(level, world.profile()).unwrap().level());
     assert_eq!(levels, [SandboxLevel::Bwrap, SandboxLevel::Landlock, SandboxLevel::Bwrap]);
 }

@@ -121,7 +121,7 @@ impl Drop for Namespace {
 }
 
 /// A daemon with a session that waits for an answer, and the requests for it as a script.
-fn world() -> (DaemonWorld, String, String) {
+pub(super) fn world() -> (DaemonWorld, String, String) {
     let house = DaemonWorld::new();
     house.start();
     let api = Api::new(&house);
@@ -150,7 +150,7 @@ fn tried(output: &str) -> Vec<Tried> {
     output.lines().map(line).collect()
 }
 
-fn requests() -> usize {
+pub(super) fn requests() -> usize {
     REQUESTS.lines().filter(|line| line.starts_with("try ") || line.contains(" try ")).count()
 }
 

@@ -7,8 +7,8 @@ use holdpoint_common::{
     AskFact, AskId, AskRequest, AsksMode, AssistantMessage, Block, BlockKind, Body, CallId, Delta,
     EndedProcesses, Event, Fact, ItemId, JobEnd, Limits, Outcome, PauseKind, PauseRequest,
     PolicyMode, Question, QuestionRequest, Refused, RefusedClient, RestoreCause, RunLimits,
-    SessionFact, SessionId, SessionSettings, TaskRequest, TaskState, Timestamp, ToolCall,
-    ToolResult, ToolStatus, TurnId, Usage, Who,
+    SandboxSettings, SessionFact, SessionId, SessionSettings, TaskRequest, TaskState, Timestamp,
+    ToolCall, ToolResult, ToolStatus, TurnId, Usage, Who,
 };
 use holdpoint_session::state::{Clearance, Confirm, Gate, Moment, Report, State};
 
@@ -37,6 +37,7 @@ impl Bench {
             asks,
             policy: PolicyMode::Ask,
             rules: holdpoint_common::PolicyRules::default(),
+            sandbox: SandboxSettings::default(),
             max_steps: 0,
             max_turn_tokens: 0,
         };
