@@ -8,7 +8,7 @@ use std::fmt::Display;
 
 use holdpoint_common::{
     Answer, AnsweredBy, AskRequest, AsksMode, HistoryCut, HoldCause, Omission, PauseKind,
-    PauseRequest, SessionFact, ToolCall, ToolStatus,
+    PauseRequest, SandboxLevel, SandboxSettings, SessionFact, ToolCall, ToolStatus,
 };
 use holdpoint_tools::shown::{line, prose_line};
 use serde_json::Value;
@@ -124,6 +124,17 @@ pub(crate) fn asks_mode(asks: AsksMode) -> &'static str {
             "asks approve: confirmations are approved and questions declined, without asking you"
         }
     }
+}
+
+/// Names the sandbox that a new session has, if the user has asked for one.
+pub(crate) fn sandbox(requested: SandboxLevel, settings: &SandboxSettings) -> Option<String> {
+    let note = match (requested, settings.level) {
+        (SandboxLevel::Off, _) => return None,
+        (_, SandboxLevel::Off) => " (no level works here: commands have your permissions)",
+        (_, _) if settings.network => ", with the network",
+        _ => "",
+    };
+    Some(format!("sandbox: {}{note}", settings.level))
 }
 
 /// A count with its noun in the singular or the plural: `1 ask`, `2 asks`.

@@ -2,11 +2,11 @@
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use holdpoint_common::{SandboxLevel, SandboxSettings, SessionError, SessionId};
 use holdpoint_tools::{Sandbox, SandboxProfile, SandboxSupport, Supervisor};
 use tokio::runtime;
-use tokio::sync::OnceCell;
 
 /// Makes the sandboxes of an engine's sessions.
 pub(crate) struct Sandboxes {
@@ -17,8 +17,8 @@ pub(crate) struct Sandboxes {
     /// The program's own folders, which no sandbox contains.
     own_folders: Vec<PathBuf>,
     runtime: runtime::Handle,
-    /// The levels that work, tried when a session first needs one.
-    support: OnceCell<SandboxSupport>,
+    /// The levels that work, once the strongest one does.
+    support: OnceLock<SandboxSupport>,
 }
 
 /// The session that a sandbox is for.
@@ -36,7 +36,7 @@ impl Sandboxes {
         own_folders: Vec<PathBuf>,
         runtime: runtime::Handle,
     ) -> Self {
-        Self { folder, supervisor, own_folders, runtime, support: OnceCell::new() }
+        Self { folder, supervisor, own_folders, runtime, support: OnceLock::new() }
     }
 
     /// The sandbox of a session; `None` if it has none. If the level does not work, the sandbox
@@ -46,65 +46,92 @@ impl Sandboxes {
         if level == SandboxLevel::Off {
             return None;
         }
-        let folder = self.folder.as_deref().unwrap_or(Path::new("/nonexistent"));
-        let profile = self.profile(folder, session);
-        let support = self.support.get_or_init(|| self.probe(&profile, session.env)).await;
-        support.sandbox(level, profile)
+        let Some(folder) = &self.folder else {
+            let why = "the program has no folder for sandboxes";
+            return SandboxSupport::none(why)
+                .sandbox(level, SandboxProfile::new("/", "/", "/", "/"));
+        };
+        let profile = match self.profile(folder, session) {
+            Ok(profile) => profile,
+            Err(why) => return Some(Sandbox::refusing(level, why)),
+        };
+        self.support(folder).await.sandbox(level, profile)
     }
 
-    /// Tries the levels on a blocking thread.
-    async fn probe(&self, profile: &SandboxProfile, env: &[(String, String)]) -> SandboxSupport {
-        if self.folder.is_none() {
-            return SandboxSupport::none("the program has no folder for sandboxes");
+    /// The levels that work. They are tried again while the strongest one does not work, because the
+    /// reason can be temporary.
+    async fn support(&self, folder: &Path) -> SandboxSupport {
+        if let Some(support) = self.support.get() {
+            return support.clone();
         }
-        let (supervisor, env, profile) = (self.supervisor.clone(), env.to_vec(), profile.clone());
-        let probe = move || SandboxSupport::probe(&supervisor, &env, &profile);
+        let (supervisor, folder) = (self.supervisor.clone(), folder.join("trial"));
+        let probe = move || SandboxSupport::probe(&supervisor, &folder);
         let probed = self.runtime.spawn_blocking(probe).await;
-        probed.unwrap_or_else(|error| SandboxSupport::none(&error.to_string()))
+        let support = probed.unwrap_or_else(|error| SandboxSupport::none(&error.to_string()));
+        match support.why_not(SandboxLevel::Bwrap) {
+            None => {
+                let _ = self.support.set(support.clone());
+            }
+            Some(bwrap) => {
+                let landlock = support.why_not(SandboxLevel::Landlock);
+                tracing::warn!(bwrap, landlock, "some levels of the sandbox do not work");
+            }
+        }
+        support
     }
 
     /// The settings with a level that works, in place of `auto`.
     ///
     /// # Errors
-    /// [`SessionError::Sandbox`] if the level does not work.
+    /// [`SessionError::Sandbox`] if the settings are invalid or the level does not work.
     pub(crate) async fn resolve(
         &self,
         session: &SandboxedSession<'_>,
     ) -> Result<SandboxSettings, SessionError> {
-        if let Err(message) = session.settings.check() {
-            return Err(SessionError::Sandbox { level: session.settings.level, message });
-        }
-        let sandbox = self.sandbox(session).await;
-        if let Some(sandbox) = &sandbox
-            && let Some(message) = sandbox.refusal()
-        {
-            let message = message.to_owned();
-            return Err(SessionError::Sandbox { level: sandbox.level(), message });
-        }
-        let level = sandbox.map_or(SandboxLevel::Off, |sandbox| sandbox.level());
-        Ok(SandboxSettings { level, ..session.settings.clone() })
+        let settings = session.settings;
+        let refused = |message| SessionError::Sandbox { level: settings.level, message };
+        settings.check().map_err(refused)?;
+        let level = match self.sandbox(session).await {
+            None => SandboxLevel::Off,
+            Some(sandbox) => match sandbox.refusal() {
+                None => sandbox.level(),
+                Some(why) => return Err(refused(why.to_owned())),
+            },
+        };
+        Ok(SandboxSettings { level, ..settings.clone() })
     }
 
-    fn profile(&self, folder: &Path, session: &SandboxedSession<'_>) -> SandboxProfile {
+    fn profile(
+        &self,
+        folder: &Path,
+        session: &SandboxedSession<'_>,
+    ) -> Result<SandboxProfile, String> {
         let SandboxedSession { id, workspace, env, settings } = session;
         let home = env.iter().rev().find(|(name, _)| name == "HOME");
-        let home: Option<PathBuf> = home.map(|(_, home)| home.into());
-        let expanded = |paths: &[String]| -> Vec<PathBuf> {
-            let expand = |path: &String| match (path.strip_prefix("~/"), &home) {
-                (Some(rest), Some(home)) => Some(Path::join(home, rest)),
-                (Some(_), None) => None,
-                (None, _) => Some(path.into()),
-            };
-            paths.iter().filter_map(expand).collect()
+        let home = home.and_then(|(_, home)| Path::new(home).canonicalize().ok());
+        let home = home.filter(|home| home.is_absolute());
+        let home = home.ok_or("HOME is not a folder, so the files to hide can't be found")?;
+        let expand = |path: &String| match path.strip_prefix("~/") {
+            Some(rest) => home.join(rest),
+            None => path.into(),
         };
+        let writable: Vec<_> = settings.writable.iter().map(expand).collect();
+        for path in &writable {
+            // A process of another session may have made the link.
+            if let Ok(real) = path.canonicalize()
+                && real != *path
+            {
+                let [path, real] = [path, &real].map(|path| path.display());
+                return Err(format!("`writable` has a link: use {real} in place of {path}"));
+            }
+        }
         let hash = blake3::hash(workspace.as_os_str().as_encoded_bytes()).to_hex();
         let caches = folder.join("caches").join(&hash[..16]);
-        SandboxProfile::new(*workspace, self.temporary(folder, id), caches)
-            .home(home.clone())
-            .writable(expanded(&settings.writable))
-            .hidden(expanded(&settings.hidden))
+        Ok(SandboxProfile::new(*workspace, &home, self.temporary(folder, id), caches)
+            .writable(writable)
+            .hidden(settings.hidden.iter().map(expand))
             .own_folders(self.own_folders.clone())
-            .network(settings.network)
+            .network(settings.network))
     }
 
     fn temporary(&self, folder: &Path, id: &SessionId) -> PathBuf {

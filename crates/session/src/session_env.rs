@@ -93,7 +93,7 @@ impl EngineEnv {
         let env = self.process_env(&root, supplies);
         let sandboxed = SandboxedSession {
             id: &settings.id,
-            workspace: &root,
+            workspace: Path::new(&settings.workspace),
             env: &env,
             settings: &settings.sandbox,
         };

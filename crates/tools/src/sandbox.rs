@@ -79,13 +79,13 @@ impl Sandbox {
     pub(crate) fn apply(&self, spec: &ProcessSpec) -> io::Result<(ProcessSpec, Confinement)> {
         match &*self.0 {
             Method::Bwrap(bwrap, profile) => {
-                profile.create_folders()?;
+                profile.prepare()?;
                 let layout = profile.layout(&spec.env, true);
                 let spec = bwrap.wrap(spec, layout, profile.allows_network());
                 Ok((spec, Confinement::Bwrap))
             }
             Method::Landlock(profile) => {
-                profile.create_folders()?;
+                profile.prepare()?;
                 let (confinement, env) = profile.landlock(&spec.env);
                 Ok((ProcessSpec { env, ..spec.clone() }, confinement))
             }

@@ -22,7 +22,7 @@ use crate::prompt_input::read_stdin;
 use crate::runtime::block_on;
 use crate::sessions::{daemon_sessions, discard_unused, supplies};
 use crate::signals::{self, SignalAction};
-use crate::summaries::shorten;
+use crate::summaries::{self, shorten};
 use crate::terminal::KeyTerminal;
 use crate::tone::Tone;
 use crate::ui::Ui;
@@ -102,6 +102,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     let answers = asks == AsksMode::Wait && !args.json;
     block_on(async {
         let sessions = daemon_sessions(folders, "loop", supplies(&config, &catalog)).await?;
+        let level = open.sandbox.level;
         let session = sessions.open(open).await?;
         let settings = session.snapshot().settings.clone();
         ui.line(Tone::Dim, &format!("session: {} ({})", prose_line(&settings.name), settings.id))?;
@@ -110,6 +111,9 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
             &format!("model: {} ({})", prose_line(&settings.model), prose_line(&why)),
         )?;
         ui.line(Tone::Dim, &format!("asks: {asks} ({asks_why})"))?;
+        if let Some(sandbox) = summaries::sandbox(level, &settings.sandbox) {
+            ui.line(Tone::Dim, &sandbox)?;
+        }
         if args.detach {
             if let Err(error) = session.start_run(request).await {
                 discard_unused(&sessions, session.id()).await;

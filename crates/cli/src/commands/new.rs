@@ -10,7 +10,7 @@ use crate::open::OpenArgs;
 use crate::prompt_input::read_prompt_for;
 use crate::runtime::block_on;
 use crate::sessions::{daemon_sessions, discard_unused, is_saved, supplies};
-use crate::summaries::not_saved_suffix;
+use crate::summaries::{self, not_saved_suffix};
 use crate::tone::Tone;
 use crate::ui::Ui;
 
@@ -46,6 +46,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     let open = args.open.session(&config, &model, asks)?;
     block_on(async {
         let sessions = daemon_sessions(folders, "new", supplies(&config, &catalog)).await?;
+        let level = open.sandbox.level;
         let session = sessions.open(open).await?;
         if let Some(prompt) = prompt
             && let Err(error) = session.prompt(prompt).await
@@ -66,6 +67,9 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
                 not_saved_suffix(saved)
             ),
         )?;
+        if let Some(sandbox) = summaries::sandbox(level, &snapshot.settings.sandbox) {
+            ui.line(Tone::Dim, &sandbox)?;
+        }
         if args.json {
             // A fresh snapshot, which includes the effects of the prompt.
             ui.json(&*sessions.look(session.id().as_str()).await?)?;

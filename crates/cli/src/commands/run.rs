@@ -16,6 +16,7 @@ use crate::prompt_input::read_prompt_for;
 use crate::runtime::block_on;
 use crate::sessions::{daemon_sessions, discard_unused, supplies, who};
 use crate::signals::{self, SignalAction};
+use crate::summaries;
 use crate::terminal::KeyTerminal;
 use crate::tone::Tone;
 use crate::ui::Ui;
@@ -98,6 +99,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
             Some(engine) => engine.sessions(who("run")).with_supplies(supplies),
             None => daemon_sessions(folders, "run", supplies).await?,
         };
+        let level = open.sandbox.level;
         let session = sessions.open(open).await?;
         let in_process = args.in_process;
         let on_signal =
@@ -117,6 +119,9 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
             &format!("model: {} ({})", prose_line(&settings.model), prose_line(&why)),
         )?;
         ui.line(Tone::Dim, &format!("asks: {} ({})", asks.mode, asks.why))?;
+        if let Some(sandbox) = summaries::sandbox(level, &settings.sandbox) {
+            ui.line(Tone::Dim, &sandbox)?;
+        }
         ui.flush()?;
         let answers_here = asks.mode == AsksMode::Wait && asks.terminal.is_some();
         let view = View::steps(args.json, answers_here);

@@ -293,7 +293,10 @@ fn adopt_session_fact(fact: &mut SessionFact, id: &SessionId) {
                 asks: AsksMode::Wait,
                 policy: PolicyMode::Ask,
                 rules: PolicyRules::default(),
-                sandbox: SandboxSettings::default(),
+                sandbox: SandboxSettings {
+                    level: settings.sandbox.level,
+                    ..SandboxSettings::default()
+                },
                 max_steps: settings.max_steps,
                 max_turn_tokens: settings.max_turn_tokens,
             };

@@ -8,7 +8,7 @@ use unicode_normalization::UnicodeNormalization;
 
 /// Names of folders and files, in lower case, that protect every path with such a part. They start
 /// programs, configure them, or grant access.
-const PROTECTED: [&str; 104] = [
+pub(crate) const PROTECTED: [&str; 104] = [
     // Version control and its hooks, Holdpoint and other agents.
     ".git",
     ".gitconfig",
@@ -132,8 +132,7 @@ pub(super) fn is_protected(path: &Path, root: &Path) -> bool {
     })
 }
 
-/// Whether a name is protected, or one that some file system treats as equal.
-pub(crate) fn is_protected_name(name: &str) -> bool {
+fn is_protected_name(name: &str) -> bool {
     let folded = folded(name);
     PROTECTED.contains(&&*folded) || PROTECTED.iter().any(|known| is_short_for(&folded, known))
 }

@@ -14,14 +14,16 @@ pub(super) struct Bwrap {
     pub(super) disables_namespaces: bool,
 }
 
-/// The namespaces that a program gets. The user namespace removes the permissions of root.
-const NAMESPACES: [&str; 6] = [
+/// The namespaces that a program gets, in which it has no capabilities. It stays in the session of
+/// its supervisor (no `--new-session`), by which it is found if the supervisor is killed.
+const NAMESPACES: [&str; 7] = [
     "--unshare-user",
     "--unshare-ipc",
     "--unshare-pid",
     "--unshare-uts",
     "--unshare-cgroup-try",
-    "--new-session",
+    "--cap-drop",
+    "ALL",
 ];
 
 impl Bwrap {
@@ -43,9 +45,13 @@ impl Bwrap {
             let path = path.as_os_str();
             match access {
                 Access::Readable => call.add(["--ro-bind".as_ref(), path, path]),
-                Access::Writable => call.add(["--bind".as_ref(), path, path]),
+                Access::Writable | Access::Pinned => call.add(["--bind".as_ref(), path, path]),
                 Access::Replaced(by) => call.add(["--bind".as_ref(), by.as_os_str(), path]),
-                // An empty folder that refuses writes, or a device that can't be opened.
+                Access::Empty => {
+                    call.add(["--perms", "1777", "--tmpfs"].map(OsStr::new));
+                    call.add([path]);
+                }
+                // An empty folder, or a device that can't be opened.
                 Access::Hidden if Path::new(path).is_dir() => {
                     call.add(["--perms", "0555", "--tmpfs"].map(OsStr::new));
                     call.add([path]);
@@ -54,6 +60,7 @@ impl Bwrap {
                     call.add(["--ro-bind".as_ref(), OsStr::new("/dev/null"), path]);
                 }
             }
+            // Before the paths below, which may be in `/dev`.
             if path == "/" {
                 call.add(["--dev", "/dev", "--proc", "/proc"]);
             }

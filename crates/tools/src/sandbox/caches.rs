@@ -3,74 +3,52 @@
 
 use std::path::{Path, PathBuf};
 
-/// A cache of a program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Cache {
-    /// The folder in the sandbox's own folder of caches.
-    pub(super) name: &'static str,
-    /// The user's folder: relative to the folder in a variable, or to the home folder.
-    place: Place,
-    /// The variable that moves the cache, where the user's folder can't be replaced.
-    pub(super) variable: Option<&'static str>,
-}
+/// Caches that a variable names: the folder in the sandbox, and the variable.
+pub(super) const NAMED: [(&str, &str); 4] = [
+    // Used by pip, uv, Go, Deno, Yarn and others.
+    ("xdg", "XDG_CACHE_HOME"),
+    ("npm", "npm_config_cache"),
+    ("go", "GOMODCACHE"),
+    ("bun", "BUN_INSTALL_CACHE_DIR"),
+];
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
-    /// The variable with the base folder.
+/// A cache that no variable names. The sandbox's folder takes the place of the user's.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Replaced {
+    /// The folder in the sandbox.
+    pub(super) name: &'static str,
+    /// The variable with the folder that contains the cache, if there is one.
     variable: Option<&'static str>,
-    /// The base folder without that variable, relative to the home folder.
-    base: &'static str,
-    /// The cache in the base folder; empty for the base folder itself.
+    /// That folder without the variable, relative to the home folder.
+    default: &'static str,
+    /// The cache in that folder.
     below: &'static str,
 }
 
-const fn in_home(base: &'static str) -> Place {
-    Place { variable: None, base, below: "" }
-}
-
-/// The known caches. Cargo keeps its programs and settings beside its caches, so only the caches
-/// are replaced.
-pub(super) const CACHES: [Cache; 9] = [
-    Cache {
-        name: "xdg",
-        place: Place { variable: Some("XDG_CACHE_HOME"), base: ".cache", below: "" },
-        variable: Some("XDG_CACHE_HOME"),
-    },
-    Cache {
+/// Cargo keeps its programs and settings beside its caches, so `CARGO_HOME` does not change.
+pub(super) const REPLACED: [Replaced; 5] = [
+    Replaced {
         name: "cargo/registry",
-        place: Place { variable: Some("CARGO_HOME"), base: ".cargo", below: "registry" },
-        variable: None,
+        variable: Some("CARGO_HOME"),
+        default: ".cargo",
+        below: "registry",
     },
-    Cache {
-        name: "cargo/git",
-        place: Place { variable: Some("CARGO_HOME"), base: ".cargo", below: "git" },
-        variable: None,
-    },
-    Cache { name: "npm", place: in_home(".npm"), variable: Some("npm_config_cache") },
-    Cache {
-        name: "go",
-        place: Place { variable: Some("GOPATH"), base: "go", below: "pkg/mod" },
-        variable: Some("GOMODCACHE"),
-    },
-    Cache { name: "pnpm", place: in_home(".local/share/pnpm/store"), variable: None },
-    Cache {
-        name: "bun",
-        place: in_home(".bun/install/cache"),
-        variable: Some("BUN_INSTALL_CACHE_DIR"),
-    },
-    Cache { name: "gradle", place: in_home(".gradle/caches"), variable: None },
-    Cache { name: "maven", place: in_home(".m2/repository"), variable: None },
+    Replaced { name: "cargo/git", variable: Some("CARGO_HOME"), default: ".cargo", below: "git" },
+    Replaced { name: "pnpm", variable: None, default: ".local/share/pnpm", below: "store" },
+    Replaced { name: "gradle", variable: None, default: ".gradle", below: "caches" },
+    Replaced { name: "maven", variable: None, default: ".m2", below: "repository" },
 ];
 
-impl Cache {
-    /// The user's folder; `None` if there is no home folder, or the path is not absolute.
-    pub(super) fn real(&self, env: &[(String, String)], home: Option<&Path>) -> Option<PathBuf> {
-        let Place { variable, base, below } = self.place;
-        let set = variable.and_then(|variable| env.iter().rev().find(|(name, _)| name == variable));
-        let base = match set {
-            Some((_, base)) if !base.is_empty() => PathBuf::from(base),
-            _ => home?.join(base),
+impl Replaced {
+    /// The user's folder.
+    pub(super) fn real(&self, env: &[(String, String)], home: &Path) -> PathBuf {
+        let is_set = |(name, value): &&(String, String)| {
+            self.variable == Some(name.as_str()) && value.starts_with('/')
         };
-        Some(base.join(below)).filter(|path| path.is_absolute())
+        let base = match env.iter().rev().find(is_set) {
+            Some((_, base)) => PathBuf::from(base),
+            None => home.join(self.default),
+        };
+        base.join(self.below)
     }
 }

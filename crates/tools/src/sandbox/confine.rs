@@ -32,9 +32,16 @@ const TYPING: [u64; 2] = [libc::TIOCSTI, 0x541c /* TIOCLINUX */];
 /// Calls that read or change the keys of the user in the kernel.
 const KEY_CALLS: [i64; 3] = [libc::SYS_keyctl, libc::SYS_add_key, libc::SYS_request_key];
 
+const IP: i32 = libc::AF_INET;
+const IP6: i32 = libc::AF_INET6;
+const NETLINK: i32 = libc::AF_NETLINK;
+
 /// The bit in the numbers of system calls with 32-bit pointers on x86-64 (x32), which reach the
 /// same functions.
 const X32_BIT: i64 = 0x4000_0000;
+
+/// `ioctl` has another number there.
+const X32_IOCTL: i64 = X32_BIT | 514;
 
 /// Restricts this process and every program that it starts from now on. It must have one thread.
 ///
@@ -43,18 +50,22 @@ const X32_BIT: i64 = 0x4000_0000;
 pub(crate) fn confine(confinement: &Confinement) -> Result<(), Box<dyn Error>> {
     let mut refused = BTreeMap::new();
     for operation in TYPING {
-        refuse(&mut refused, libc::SYS_ioctl, Some((1, SeccompCmpOp::Eq, operation)))?;
+        let types = Some((1, SeccompCmpOp::Eq, operation));
+        refuse(&mut refused, libc::SYS_ioctl, types.clone())?;
+        refuse(&mut refused, X32_IOCTL, types)?;
     }
     for call in KEY_CALLS {
         refuse(&mut refused, call, None)?;
     }
     match confinement {
         Confinement::None => return Ok(()),
-        Confinement::Bwrap => {}
+        Confinement::Bwrap => refuse_sockets(&mut refused, &[libc::AF_UNIX, IP, IP6, NETLINK])?,
         Confinement::Landlock { readable, writable, network } => {
             drop_capabilities()?;
             restrict_files(readable, writable)?;
-            refuse_sockets(&mut refused, *network)?;
+            let families: &[i32] = if *network { &[IP, IP6, NETLINK] } else { &[NETLINK] };
+            refuse_sockets(&mut refused, families)?;
+            refuse_reaching_out(&mut refused)?;
         }
     }
     let filter = SeccompFilter::new(
@@ -116,20 +127,24 @@ fn restrict_files(readable: &[PathBuf], writable: &[PathBuf]) -> Result<(), Box<
     Ok(())
 }
 
-/// Refuses all sockets but pairs and, with the network, those of IP. Landlock lets a process connect
-/// to the path of any socket. With `io_uring` a process can use sockets without further calls.
-fn refuse_sockets(refused: &mut Refused, network: bool) -> Result<(), Box<dyn Error>> {
-    let allowed: &[i32] = if network {
-        &[libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK]
-    } else {
-        &[libc::AF_NETLINK]
-    };
-    let conditions =
-        allowed.iter().map(|family| condition(0, SeccompCmpOp::Ne, family.unsigned_abs().into()));
-    let rule = SeccompRule::new(conditions.collect::<Result<_, _>>()?)?;
+/// Refuses sockets of all other families. Some are not separated by namespaces, such as those to
+/// the host of a virtual machine.
+fn refuse_sockets(refused: &mut Refused, families: &[i32]) -> Result<(), Box<dyn Error>> {
+    let differs = |family: &i32| condition(0, SeccompCmpOp::Ne, u64::from(family.unsigned_abs()));
+    let rule = SeccompRule::new(families.iter().map(differs).collect::<Result<_, _>>()?)?;
     for call in both_numbers(libc::SYS_socket) {
         refused.entry(call).or_default().push(rule.clone());
     }
+    Ok(())
+}
+
+/// Refuses the calls that reach other programs in spite of Landlock. A socket of a pair for
+/// datagrams can send to the path of any socket, `io_uring` uses sockets without further calls, and
+/// `prlimit` changes the limits of any process of the user.
+fn refuse_reaching_out(refused: &mut Refused) -> Result<(), Box<dyn Error>> {
+    let kind = u64::from(libc::SOCK_DGRAM.unsigned_abs());
+    refuse(refused, libc::SYS_socketpair, Some((1, SeccompCmpOp::MaskedEq(0xf), kind)))?;
+    refuse(refused, libc::SYS_prlimit64, Some((0, SeccompCmpOp::Ne, 0)))?;
     refuse(refused, libc::SYS_io_uring_setup, None)
 }
 

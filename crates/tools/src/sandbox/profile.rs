@@ -1,50 +1,71 @@
 //! The files that processes in a sandbox can read and write.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
+
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
-use super::caches::CACHES;
+use super::caches;
 use super::confinement::Confinement;
-use crate::place::is_protected_name;
+use crate::place::PROTECTED_NAMES;
 
 /// Files and folders with keys or sessions of the user, relative to the home folder.
-const KEYS: [&str; 34] = [
+const KEYS: [&str; 52] = [
     ".ssh",
     ".gnupg",
-    ".aws",
-    ".azure",
-    ".kube",
-    ".docker",
     ".netrc",
     ".pgpass",
     ".git-credentials",
+    ".config/git/credentials",
+    ".config/gh",
+    ".config/glab-cli",
     ".password-store",
+    ".local/share/keyrings",
+    ".Xauthority",
+    ".ICEauthority",
+    // Clouds and clusters.
+    ".aws",
+    ".azure",
+    ".config/gcloud",
+    ".kube",
+    ".docker",
+    ".config/containers",
+    ".config/op",
+    ".config/sops",
+    ".config/rclone",
+    ".vault-token",
+    ".terraform.d",
+    ".s3cfg",
+    // Package registries.
     ".cargo/credentials",
     ".cargo/credentials.toml",
     ".pypirc",
+    ".gem/credentials",
+    ".m2/settings.xml",
+    ".gradle/gradle.properties",
+    // Other agents.
     ".claude",
     ".claude.json",
     ".codex",
     ".gemini",
-    ".config/gh",
-    ".config/glab-cli",
-    ".config/git/credentials",
-    ".config/gcloud",
-    ".config/op",
-    ".config/sops",
-    ".config/containers",
-    ".local/share/keyrings",
+    ".qwen",
+    ".cursor",
+    ".config/github-copilot",
+    ".config/goose",
     ".local/share/opencode",
-    // Browsers.
+    ".local/share/crush",
+    // Browsers and mail.
     ".mozilla",
     ".thunderbird",
+    ".librewolf",
     ".config/chromium",
     ".config/google-chrome",
     ".config/microsoft-edge",
     ".config/BraveSoftware",
+    ".config/vivaldi",
+    ".config/opera",
+    ".var/app",
     "snap/firefox",
     "snap/chromium",
 ];
@@ -56,37 +77,38 @@ const RUNTIME: [&str; 2] = ["/run", "/var/run"];
 const RUNTIME_PROGRAMS: [&str; 3] =
     ["/run/current-system", "/run/booted-system", "/run/opengl-driver"];
 
-/// Folders for temporary files, in place of which processes get a folder of the sandbox.
-const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
+/// The folder for temporary files of all users.
+const TEMPORARY: &str = "/tmp";
 
 /// The file that configures the resolver of host names. It is often a link into [`RUNTIME`].
 const RESOLVER: &str = "/etc/resolv.conf";
 
-/// Devices that processes can use at the level `landlock`.
-const DEVICES: [&str; 7] =
-    ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/shm"];
+/// The folder of devices, and the devices that processes can use at the level `landlock`.
+const DEVICES: &str = "/dev";
+const USED_DEVICES: [&str; 6] =
+    ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
 
-/// The most entries of one folder that are examined. Further entries of a folder beside hidden ones
-/// can't be read at the level `landlock`, and protected names after them are not found.
+/// The most entries of a folder beside hidden ones that can be read at the level `landlock`.
 const MAX_ENTRIES: usize = 10_000;
 
 /// The access of processes to a path and everything below it. The nearest path above a file counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Access {
-    /// It can be read.
     Readable,
-    /// It can be read and changed.
     Writable,
-    /// It can't be read.
+    /// Writable, but the folder itself can't be moved, because a path below it has another access.
+    Pinned,
     Hidden,
-    /// Another folder takes its place, which can be changed.
+    /// An empty folder takes its place, which is writable and new for each program.
+    Empty,
+    /// Another folder takes its place, which is writable.
     Replaced(PathBuf),
 }
 
 /// The paths that exist, with their access, and the variables of processes.
 #[derive(Debug)]
 pub(super) struct Layout {
-    /// By path, so that a folder comes before the paths below it. All links are resolved.
+    /// By path, so that a folder comes before the paths below it. No path has a link.
     pub(super) access: BTreeMap<PathBuf, Access>,
     pub(super) env: Vec<(String, String)>,
 }
@@ -100,7 +122,7 @@ pub struct SandboxProfile {
     workspace: PathBuf,
     temporary: PathBuf,
     caches: PathBuf,
-    home: Option<PathBuf>,
+    home: PathBuf,
     writable: Vec<PathBuf>,
     hidden: Vec<PathBuf>,
     own: Vec<PathBuf>,
@@ -108,11 +130,13 @@ pub struct SandboxProfile {
 }
 
 impl SandboxProfile {
-    /// Creates a profile for the workspace folder `workspace`. `temporary` is the folder for the
-    /// temporary files of the session, `caches` that for the caches of all sessions in this
-    /// workspace; both are created when they are needed. All paths are absolute.
+    /// Creates a profile for the workspace folder `workspace` of a user with this home folder.
+    /// `temporary` is the folder for the temporary files of the session, `caches` that for the
+    /// caches of all sessions in this workspace; both are created when they are needed. All paths
+    /// are absolute, with their links resolved.
     pub fn new(
         workspace: impl Into<PathBuf>,
+        home: impl Into<PathBuf>,
         temporary: impl Into<PathBuf>,
         caches: impl Into<PathBuf>,
     ) -> Self {
@@ -120,18 +144,12 @@ impl SandboxProfile {
             workspace: workspace.into(),
             temporary: temporary.into(),
             caches: caches.into(),
-            home: None,
+            home: home.into(),
             writable: Vec::new(),
             hidden: Vec::new(),
             own: Vec::new(),
             network: false,
         }
-    }
-
-    /// Sets the home folder of the user, in which keys are hidden and caches replaced.
-    #[must_use]
-    pub fn home(self, home: Option<PathBuf>) -> Self {
-        Self { home, ..self }
     }
 
     /// Makes further files and folders writable.
@@ -147,6 +165,7 @@ impl SandboxProfile {
     }
 
     /// Hides the folders of the program itself, even if they are also [writable](Self::writable).
+    /// They are created if they do not exist.
     #[must_use]
     pub fn own_folders(self, folders: impl IntoIterator<Item = PathBuf>) -> Self {
         Self { own: folders.into_iter().collect(), ..self }
@@ -158,25 +177,45 @@ impl SandboxProfile {
         Self { network, ..self }
     }
 
-    pub(super) fn workspace(&self) -> &Path {
-        &self.workspace
-    }
-
     pub(super) fn allows_network(&self) -> bool {
         self.network
     }
 
-    /// Creates the folders of the sandbox, for this user only.
-    pub(super) fn create_folders(&self) -> io::Result<()> {
+    /// Creates the folders of the sandbox and of the program, for this user only. A process in the
+    /// sandbox can replace none of them: the folders above them are not writable there.
+    ///
+    /// # Errors
+    /// A folder can't be created, or the workspace or a writable path is a link by now, which a
+    /// process in the sandbox may have made.
+    pub(super) fn prepare(&self) -> io::Result<()> {
+        for path in [&self.workspace].into_iter().chain(&self.writable) {
+            if path.canonicalize().is_ok_and(|real| real != *path) {
+                let path = path.display();
+                return Err(io::Error::other(format!("{path} has been replaced by a link")));
+            }
+        }
         let mut builder = fs::DirBuilder::new();
         builder.recursive(true).mode(0o700);
-        builder.create(&self.temporary)?;
-        CACHES.iter().try_for_each(|cache| builder.create(self.caches.join(cache.name)))
+        let named = caches::NAMED.iter().map(|(name, _)| self.named_cache(name));
+        let replaced = caches::REPLACED.iter().map(|cache| self.caches.join(cache.name));
+        let own = self.own.iter().chain([&self.temporary]).cloned();
+        own.chain(named).chain(replaced).try_for_each(|folder| builder.create(folder))
     }
 
-    /// The access to the paths that exist now. Where folders `can_replace` others, those of the
-    /// sandbox do; elsewhere variables name them.
-    pub(super) fn layout(&self, env: &[(String, String)], can_replace: bool) -> Layout {
+    /// The folder of all caches that variables name, which is writable as a whole. The others are
+    /// beside it, so that no process can put a link in the place of a folder that is mounted.
+    fn named_caches(&self) -> PathBuf {
+        self.caches.join("named")
+    }
+
+    fn named_cache(&self, name: &str) -> PathBuf {
+        self.named_caches().join(name)
+    }
+
+    /// The access to the paths that exist now. Where mounts are possible (`can_mount`), folders of
+    /// the sandbox take the place of others that no variable names, and protected names are not
+    /// writable.
+    pub(super) fn layout(&self, env: &[(String, String)], can_mount: bool) -> Layout {
         let mut layout = Layout {
             access: BTreeMap::from([("/".into(), Access::Readable)]),
             env: env.iter().filter(|(name, _)| !is_dropped(name)).cloned().collect(),
@@ -186,32 +225,49 @@ impl SandboxProfile {
         if self.network {
             layout.set(RESOLVER, Access::Readable);
         }
-        if can_replace {
-            TEMPORARY.iter().for_each(|path| layout.replace(path, &self.temporary));
-        } else {
-            layout.set(&self.temporary, Access::Writable);
-            layout.set_variable(Some("TMPDIR"), &self.temporary);
-            DEVICES.iter().for_each(|path| layout.set(path, Access::Writable));
+        for (name, variable) in caches::NAMED {
+            layout.set_variable(variable, &self.named_cache(name));
         }
-        layout.set(&self.caches, Access::Writable);
-        for cache in &CACHES {
-            let own = self.caches.join(cache.name);
-            match cache.real(env, self.home.as_deref()) {
-                Some(real) if can_replace && real.is_dir() => layout.replace(real, &own),
-                _ => layout.set_variable(cache.variable, &own),
+        layout.set(self.named_caches(), Access::Writable);
+        if can_mount {
+            for cache in caches::REPLACED {
+                let own = self.caches.join(cache.name);
+                layout.set(cache.real(env, &self.home), Access::Replaced(own));
             }
+        } else {
+            layout.set(DEVICES, Access::Hidden);
+            USED_DEVICES.iter().for_each(|path| layout.set(path, Access::Writable));
         }
-        if let Some(home) = &self.home {
-            KEYS.iter().for_each(|path| layout.set(home.join(path), Access::Hidden));
-        }
+        KEYS.iter().for_each(|path| layout.set(self.home.join(path), Access::Hidden));
         self.hidden.iter().for_each(|path| layout.set(path, Access::Hidden));
-        layout.set(&self.workspace, Access::Writable);
-        self.writable.iter().for_each(|path| layout.set(path, Access::Writable));
-        if can_replace {
-            protected(&self.workspace).iter().for_each(|path| layout.set(path, Access::Readable));
-        }
+        // Not resolved: processes may be able to put links there.
+        let writable = [&self.workspace].into_iter().chain(&self.writable);
+        let existing = writable.filter(|path| path.exists()).cloned();
+        layout.access.extend(existing.map(|path| (path, Access::Writable)));
         self.own.iter().for_each(|path| layout.set(path, Access::Hidden));
-        layout.without_redundant()
+        self.set_temporary(&mut layout, can_mount);
+        if can_mount {
+            layout.protect(&self.workspace);
+        }
+        layout.without_redundant();
+        layout.pin();
+        layout
+    }
+
+    /// Sets the folder for temporary files. A process can put links there, so nothing is mounted in
+    /// it: if it contains the workspace, it is empty, and a variable names the sandbox's folder.
+    fn set_temporary(&self, layout: &mut Layout, can_mount: bool) {
+        let contains = |path: &Path| path != Path::new(TEMPORARY) && path.starts_with(TEMPORARY);
+        let is_simple = can_mount && !layout.access.keys().any(|path| contains(path));
+        if is_simple {
+            layout.set(TEMPORARY, Access::Replaced(self.temporary.clone()));
+            return;
+        }
+        if can_mount {
+            layout.set(TEMPORARY, Access::Empty);
+        }
+        layout.set(&self.temporary, Access::Writable);
+        layout.set_variable("TMPDIR", &self.temporary);
     }
 
     /// The restrictions at the level `landlock`, and the variables of processes.
@@ -220,13 +276,16 @@ impl SandboxProfile {
         env: &[(String, String)],
     ) -> (Confinement, Vec<(String, String)>) {
         let Layout { access, env } = self.layout(env, false);
-        let visible = |wanted: Access| {
+        let is_writable = |access: &Access| matches!(access, Access::Writable | Access::Pinned);
+        let visible = |writable: bool| {
             let mut paths = Vec::new();
-            let with_access = access.iter().filter(|(_, access)| **access == wanted);
+            let wanted =
+                |access: &Access| *access != Access::Hidden && is_writable(access) == writable;
+            let with_access = access.iter().filter(|(_, access)| wanted(access));
             with_access.for_each(|(path, _)| add_visible(path, &access, &mut paths));
             paths
         };
-        let (readable, writable) = (visible(Access::Readable), visible(Access::Writable));
+        let (readable, writable) = (visible(false), visible(true));
         (Confinement::Landlock { readable, writable, network: self.network }, env)
     }
 }
@@ -237,26 +296,39 @@ fn is_dropped(name: &str) -> bool {
 }
 
 impl Layout {
-    /// Sets the access to a path, if it exists.
+    /// Sets the access to a path with its links resolved, if it exists.
     fn set(&mut self, path: impl AsRef<Path>, access: Access) {
         if let Ok(path) = path.as_ref().canonicalize() {
             self.access.insert(path, access);
         }
     }
 
-    fn replace(&mut self, path: impl AsRef<Path>, by: &Path) {
-        self.set(path, Access::Replaced(by.to_owned()));
-    }
-
-    fn set_variable(&mut self, name: Option<&str>, path: &Path) {
-        if let (Some(name), Some(path)) = (name, path.to_str()) {
+    fn set_variable(&mut self, name: &str, path: &Path) {
+        if let Some(path) = path.to_str() {
             self.env.retain(|(known, _)| known != name);
             self.env.push((name.to_owned(), path.to_owned()));
         }
     }
 
+    /// Makes the protected names in a workspace unwritable, unless they are hidden. A link is left
+    /// out, because its target has a path of its own. Git needs to write in `.git`, so only its
+    /// hooks are protected.
+    fn protect(&mut self, workspace: &Path) {
+        let is_link =
+            |path: &Path| path.symlink_metadata().map_or(true, |metadata| metadata.is_symlink());
+        for name in PROTECTED_NAMES {
+            let mut path = workspace.join(name);
+            if !is_link(&path) && name == ".git" && path.is_dir() {
+                path.push("hooks");
+            }
+            if !is_link(&path) {
+                self.access.entry(path).or_insert(Access::Readable);
+            }
+        }
+    }
+
     /// Removes the paths that have the same access as the nearest path above them.
-    fn without_redundant(mut self) -> Self {
+    fn without_redundant(&mut self) {
         let mut kept = BTreeMap::from([("/".into(), Access::Readable)]);
         for (path, access) in std::mem::take(&mut self.access) {
             let above = path.ancestors().skip(1).find_map(|above| kept.get(above));
@@ -265,21 +337,28 @@ impl Layout {
                 kept.insert(path, access);
             }
         }
-        Self { access: kept, ..self }
+        self.access = kept;
     }
-}
 
-/// The protected names in the workspace folder itself that exist. In `.git`, git needs to write, so
-/// only the hooks are protected.
-fn protected(workspace: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(workspace).into_iter().flatten().flatten().take(MAX_ENTRIES);
-    let names = entries.map(|entry| entry.file_name());
-    let protected = names.filter(|name| name.to_str().is_some_and(is_protected_name));
-    let path = |name: std::ffi::OsString| match workspace.join(&name) {
-        folder if name == ".git" && folder.is_dir() => folder.join("hooks"),
-        path => path,
-    };
-    protected.map(path).collect()
+    /// Pins the folders between a writable path and another access below it. Otherwise a process
+    /// could rename such a folder, and for the next program the path below it would not exist.
+    fn pin(&mut self) {
+        let mut pinned = Vec::new();
+        for (path, access) in &self.access {
+            let mut between = Vec::new();
+            for above in path.ancestors().skip(1) {
+                match self.access.get(above) {
+                    Some(Access::Writable) if *access != Access::Writable => {
+                        pinned.append(&mut between);
+                        break;
+                    }
+                    Some(_) => break,
+                    None => between.push(above.to_owned()),
+                }
+            }
+        }
+        self.access.extend(pinned.into_iter().map(|path| (path, Access::Pinned)));
+    }
 }
 
 /// Adds `path`, or the largest folders and files below it that contain nothing hidden.

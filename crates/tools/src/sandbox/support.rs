@@ -1,7 +1,9 @@
 //! The levels of the sandbox that work on this machine.
 
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use std::{fs, io};
 
 use holdpoint_common::SandboxLevel;
 
@@ -16,7 +18,8 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// The most bytes of output that are kept: the help of bubblewrap has about 5 KiB.
 const MAX_OUTPUT: usize = 64 * 1024;
 
-/// Folders with the programs of the system, in which bubblewrap is looked for after the `PATH`.
+/// Folders with the programs of the system, in which bubblewrap is looked for. An agent can write to
+/// none of them.
 const SYSTEM_PATH: &str = "/usr/bin:/bin:/usr/local/bin:/run/current-system/sw/bin";
 
 /// The levels of the sandbox that work on this machine, and why the others do not.
@@ -33,22 +36,32 @@ impl SandboxSupport {
         Self { bwrap: Err(why.to_owned()), landlock: Err(why.to_owned()) }
     }
 
-    /// Tries each level by running a program in it, which takes some milliseconds. `env` is the
-    /// environment of processes, in whose `PATH` bubblewrap is looked for.
+    /// Tries each level by running a program, which takes some milliseconds.
+    /// `folder` is for the files of the trial.
     #[must_use]
-    pub fn probe(
-        supervisor: &Supervisor,
-        env: &[(String, String)],
-        profile: &SandboxProfile,
-    ) -> Self {
+    pub fn probe(supervisor: &Supervisor, folder: &Path) -> Self {
         if !cfg!(target_os = "linux") {
             return Self::none("this system is not Linux");
         }
         if *supervisor == Supervisor::None {
             return Self::none("processes have no supervisor");
         }
-        let trial = Trial { supervisor, env, profile };
-        Self { bwrap: trial.bwrap(), landlock: trial.run(Method::Landlock(profile.clone())) }
+        let profile = match trial_profile(folder) {
+            Ok(profile) => profile,
+            Err(error) => return Self::none(&format!("{}: {error}", folder.display())),
+        };
+        let trial = Trial { supervisor, profile: profile.clone() };
+        Self { bwrap: trial.bwrap(), landlock: trial.run(Method::Landlock(profile)) }
+    }
+
+    /// Why a level does not work; `None` if it does.
+    #[must_use]
+    pub fn why_not(&self, level: SandboxLevel) -> Option<&str> {
+        match level {
+            SandboxLevel::Bwrap => self.bwrap.as_ref().err().map(String::as_str),
+            SandboxLevel::Landlock => self.landlock.as_ref().err().map(String::as_str),
+            SandboxLevel::Auto | SandboxLevel::Off => None,
+        }
     }
 
     /// The sandbox of a level; `None` for no sandbox, and for `auto` if no level works. If the level
@@ -69,18 +82,24 @@ impl SandboxSupport {
     }
 }
 
+/// A profile with nothing of the user.
+fn trial_profile(folder: &Path) -> io::Result<SandboxProfile> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder.join("workspace"))?;
+    let folder = folder.canonicalize()?;
+    let [workspace, home, temporary, caches] =
+        ["workspace", "home", "tmp", "caches"].map(|name| folder.join(name));
+    Ok(SandboxProfile::new(workspace, home, temporary, caches))
+}
+
 struct Trial<'a> {
     supervisor: &'a Supervisor,
-    env: &'a [(String, String)],
-    profile: &'a SandboxProfile,
+    profile: SandboxProfile,
 }
 
 impl Trial<'_> {
-    /// Finds bubblewrap outside the workspace, reads its options, and tries it.
+    /// Finds bubblewrap, reads its options, and tries it.
     fn bwrap(&self) -> Result<Bwrap, String> {
-        let system = [("PATH".to_owned(), SYSTEM_PATH.to_owned())];
-        let find = |env: &[(String, String)]| program(&["bwrap"], env, self.profile.workspace());
-        let Some(program) = find(self.env).or_else(|| find(&system)) else {
+        let Some(program) = program(&["bwrap"], &env(), Path::new("/nonexistent")) else {
             return Err("bubblewrap (bwrap) is not installed".to_owned());
         };
         let processes = Processes::new(self.supervisor.clone(), Duration::ZERO);
@@ -107,12 +126,12 @@ impl Trial<'_> {
         program: &Path,
         args: &[&str],
     ) -> Result<(bool, String), String> {
-        let failed = |error: std::io::Error| error.to_string();
+        let failed = |error: io::Error| error.to_string();
         let spec = ProcessSpec {
             program: program.into(),
             args: args.iter().map(Into::into).collect(),
             cwd: PathBuf::from("/"),
-            env: self.env.to_vec(),
+            env: env(),
         };
         let mut process = processes.spawn(spec).map_err(failed)?;
         let deadline = Some(Instant::now() + TIMEOUT);
@@ -124,4 +143,8 @@ impl Trial<'_> {
         let exit = process.wait_by(deadline).ok_or("it does not end")?;
         Ok((exit.is_success(), String::from_utf8_lossy(&output).into_owned()))
     }
+}
+
+fn env() -> Vec<(String, String)> {
+    vec![("PATH".to_owned(), SYSTEM_PATH.to_owned())]
 }

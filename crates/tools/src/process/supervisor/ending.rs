@@ -54,6 +54,11 @@ impl Ending {
             return;
         }
         self.stage = Stage::Terminating { until: Instant::now() + self.grace };
+        // The program of a sandbox has not started, or has ended.
+        if self.bwrap.is_some() && self.orphans().is_some_and(|found| found.is_empty()) {
+            self.kill();
+            return;
+        }
         // Repeated for processes that were started meanwhile. Parents come first: a shell must not
         // continue with its next command because the current one was ended.
         for _ in 0..4 {
@@ -72,7 +77,7 @@ impl Ending {
                 // An orphan may have been started after TERM was sent. A child with a living parent
                 // is left to it, because the child may be part of how the parent ends. On a kernel
                 // that does not list children, all descendants get TERM.
-                let found = tree::children(getpid()).unwrap_or_else(|| tree::descendants(getpid()));
+                let found = self.orphans().unwrap_or_else(|| tree::descendants(getpid()));
                 self.send_term(found.into_iter().filter(|pid| tree::is_alive(*pid)).collect());
                 None
             }
@@ -111,15 +116,30 @@ impl Ending {
         end_counts(&self.sent_term, &self.killed, living)
     }
 
-    /// Removes the processes of bubblewrap, which are not the program's: the one that waits for the
-    /// end of the program, and its child, which is process 1 in the sandbox. They end by themselves,
-    /// after the program and after all of its processes. If process 1 is killed, the kernel kills
-    /// all others in the sandbox.
-    fn remove_wrappers(&self, found: &mut Vec<Pid>) {
-        let Some(bwrap) = self.bwrap else { return };
+    /// The processes of bubblewrap, which are not the program's: the one that waits for the end of
+    /// the program, and its child, which is process 1 in the sandbox. They end by themselves, after
+    /// the program and all of its processes. If process 1 is killed, the kernel kills all others in
+    /// the sandbox.
+    fn wrappers(&self) -> Vec<Pid> {
+        let Some(bwrap) = self.bwrap else { return Vec::new() };
         // When the first has ended, the second is a child of the supervisor.
-        let parents = [getpid(), bwrap];
-        let wrappers: Vec<_> = parents.into_iter().filter_map(tree::children).flatten().collect();
+        [getpid(), bwrap].into_iter().filter_map(tree::children).flatten().collect()
+    }
+
+    /// The program, if it lives, and the processes that have lost their parents: the children of the
+    /// supervisor, or of process 1 in a sandbox. `None` if this kernel does not list children.
+    fn orphans(&self) -> Option<Vec<Pid>> {
+        if self.bwrap.is_none() {
+            return tree::children(getpid());
+        }
+        let wrappers = self.wrappers();
+        let children = wrappers.iter().map(|wrapper| tree::children(*wrapper));
+        let children = children.collect::<Option<Vec<_>>>()?.into_iter().flatten();
+        Some(children.filter(|pid| !wrappers.contains(pid)).collect())
+    }
+
+    fn remove_wrappers(&self, found: &mut Vec<Pid>) {
+        let wrappers = self.wrappers();
         found.retain(|pid| !wrappers.contains(pid));
     }
 
