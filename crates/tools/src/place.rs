@@ -16,7 +16,7 @@ use rustix::fs::{CWD, fstat};
 use rustix::io::Errno;
 
 pub(crate) use open::{OpenParent, open};
-pub(crate) use protected::PROTECTED as PROTECTED_NAMES;
+pub(crate) use protected::{PROTECTED, folded};
 use protected::is_protected;
 
 use crate::error::ToolError;
@@ -196,7 +196,7 @@ impl JudgedPlace {
 }
 
 /// Removes `.` and `..` from an absolute path, without regard to links.
-fn normalize(path: &Path) -> PathBuf {
+pub(crate) fn normalize(path: &Path) -> PathBuf {
     let mut normal = PathBuf::from("/");
     for part in path.components() {
         match part {
@@ -214,7 +214,7 @@ fn normalize(path: &Path) -> PathBuf {
 /// does.
 ///
 /// Also returns whether one of them was a link of `/proc`.
-fn follow(path: &Path) -> io::Result<(PathBuf, bool)> {
+pub(crate) fn follow(path: &Path) -> io::Result<(PathBuf, bool)> {
     let mut resolved = PathBuf::from("/");
     let mut has_proc_link = false;
     let mut rest: Vec<PathBuf> = parts(path);

@@ -6,6 +6,7 @@ mod command_effects;
 mod command_rule;
 mod exceptions;
 mod folders;
+mod git;
 mod impossible_patterns;
 mod matches;
 mod path_rule;
@@ -23,6 +24,7 @@ use holdpoint_common::{PolicyClass, PolicyError, PolicyMode, PolicyRules, Rule, 
 use crate::act::Act;
 use crate::place::Place;
 pub(crate) use exceptions::Exceptions;
+use git::GitFiles;
 use matches::Match;
 use rule::CompiledRule;
 
@@ -121,15 +123,34 @@ impl Policy {
         Self { protected_folders: folders.into_iter().collect(), ..self }
     }
 
-    /// Whether writing `place` asks even where a rule allows it.
-    pub(crate) fn protects(&self, place: &Place) -> bool {
-        place.is_protected() || self.protected_folders.iter().any(|folder| place.is_below(folder))
+    /// Whether writing `place`, in the workspace at `root`, asks even where a rule allows it.
+    pub(crate) fn protects(&self, place: &Place, root: &Path) -> bool {
+        self.protection(place, &mut self.git_files(root)).is_some()
+    }
+
+    /// The reason why writing `place` asks even where a rule allows it; `None` if it does not.
+    fn protection(&self, place: &Place, git: &mut GitFiles<'_>) -> Option<&'static str> {
+        if place.is_protected() {
+            return Some("its name is protected: such files start or configure programs");
+        }
+        if self.protected_folders.iter().any(|folder| place.is_below(folder)) {
+            return Some(
+                "it is in one of Holdpoint's own folders, which hold the configuration of the \
+                 policy",
+            );
+        }
+        git.reason(place)
+    }
+
+    fn git_files<'a>(&'a self, root: &'a Path) -> GitFiles<'a> {
+        GitFiles::new(root, self.home.as_deref())
     }
 
     /// Judges a call of `tool` that would carry out `acts` in the workspace at `root`.
     #[must_use]
     pub fn judge(&self, tool: &str, acts: &[Act], root: &Path) -> Judgement {
         let mut parts = Vec::new();
+        let git = &mut self.git_files(root);
         for act in if acts.is_empty() { &[Act::Other] } else { acts } {
             match act {
                 Act::Read(place) => parts.push(self.judge_place(
@@ -137,7 +158,7 @@ impl Policy {
                     place,
                     false,
                     format!("read {}", place.shown()),
-                    root,
+                    git,
                 )),
                 Act::Walk(place) => parts.push(self.judge_walk(tool, place, root)),
                 Act::Write(place) => parts.push(self.judge_place(
@@ -145,9 +166,9 @@ impl Policy {
                     place,
                     true,
                     format!("write {}", place.shown()),
-                    root,
+                    git,
                 )),
-                Act::Command(command) => self.judge_command(tool, command, root, &mut parts),
+                Act::Command(command) => self.judge_command(tool, command, git, &mut parts),
                 Act::Internal | Act::Other => {
                     let what = format!("use {tool}");
                     let allowed = |policy: &Self| {
@@ -175,26 +196,19 @@ impl Policy {
         place: &Place,
         writes: bool,
         what: String,
-        root: &Path,
+        git: &mut GitFiles<'_>,
     ) -> Part {
-        let class = if writes {
-            Act::Write(place.clone()).class()
-        } else {
-            Act::Read(place.clone()).class()
-        };
+        let root = git.root();
+        let act = if writes { Act::Write(place.clone()) } else { Act::Read(place.clone()) };
         let allowed = |policy: &Self| {
-            match policy.rules.allow.iter().find(|rule| rule.allows_place(tool, place, writes, root)) {
-                _ if writes && place.is_protected() => {
-                    Err(Some("its name is protected: such files start or configure programs".to_owned()))
-                }
-                _ if writes && self.protects(place) => Err(Some(
-                    "it is in one of Holdpoint's own folders, which hold the configuration of the policy".to_owned(),
-                )),
-                Some(rule) => Ok(allowed_by(rule)),
-                None => Err(None),
+            if let Some(why) = writes.then(|| policy.protection(place, git)).flatten() {
+                return Err(Some(why.to_owned()));
             }
+            let mut rules = policy.rules.allow.iter();
+            let rule = rules.find(|rule| rule.allows_place(tool, place, writes, root));
+            rule.map(allowed_by).ok_or(None)
         };
-        self.judge_act(class, |rule| rule.restricts_place(tool, place, writes, root), allowed)
+        self.judge_act(act.class(), |rule| rule.restricts_place(tool, place, writes, root), allowed)
             .into_part(what)
     }
 

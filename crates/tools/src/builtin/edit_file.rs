@@ -150,7 +150,7 @@ impl Tool for EditFile {
             }
         };
         // Ask about a protected file every time.
-        let always = (!workspace.policy().protects(&place))
+        let always = (!workspace.policy().protects(&place, workspace.root()))
             .then(|| format!("edit {}", place.path().display()));
         Ok(Intent { acts, message: "Edit this file?".to_owned(), details, always })
     }

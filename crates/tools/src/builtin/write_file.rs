@@ -115,7 +115,7 @@ impl Tool for WriteFile {
                 }
             };
         // Ask every time about protected files, and about content that can't be shown.
-        let always = (!loses_content && !workspace.policy().protects(&place))
+        let always = (!loses_content && !workspace.policy().protects(&place, workspace.root()))
             .then(|| format!("write {}", place.path().display()));
         Ok(Intent { acts, message: message.to_owned(), details, always })
     }

@@ -141,7 +141,7 @@ fn is_protected_name(name: &str) -> bool {
 /// of ext4 and f2fs with case folding ignore case and Unicode's forms. HFS+, ext4 and f2fs skip
 /// invisible characters. FAT and NTFS drop dots and spaces at the end, and NTFS names a stream of a
 /// file after a colon.
-fn folded(name: &str) -> String {
+pub(crate) fn folded(name: &str) -> String {
     let name = name.split_once(':').map_or(name, |(file, _)| file);
     // Go through upper case, to fold characters that have no lower case of their own (`ſ`, `ß`),
     // too. No file system folds compatible forms, but folding them does no harm.

@@ -1,11 +1,10 @@
 //! The policy's verdict on a shell command: on every call and every redirection in it.
 
-use std::path::Path;
-
 use holdpoint_common::{PolicyClass, Verdict};
 
 use super::command_effects::{CommandEffect, CommandEffects, Run};
 use super::folders::WorkingFolder;
+use super::git::GitFiles;
 use super::matches::Match;
 use super::rule::CompiledRule;
 use super::wrapper::Wrapper;
@@ -22,12 +21,13 @@ impl Policy {
         &self,
         tool: &str,
         command: &str,
-        root: &Path,
+        git: &mut GitFiles<'_>,
         parts: &mut Vec<Part>,
     ) {
         let found = CommandEffects::new(command);
         let count_before = parts.len();
-        let folder = WorkingFolder::from_targets(&found.cd_targets, root, self.home.as_deref());
+        let folder =
+            WorkingFolder::from_targets(&found.cd_targets, git.root(), self.home.as_deref());
         for effect in found.effects {
             parts.extend(match effect {
                 CommandEffect::Call(text, assignments, run) => {
@@ -35,7 +35,7 @@ impl Policy {
                 }
                 CommandEffect::Text(text, run) => Some(self.judge_text(tool, text, &run)),
                 CommandEffect::Redirect(redirection) => {
-                    self.judge_redirection(tool, &redirection, folder, root)
+                    self.judge_redirection(tool, &redirection, folder, git)
                 }
                 CommandEffect::Unclear(text, why) => Some(self.judge_unknown(tool, text, why)),
             });
@@ -158,7 +158,7 @@ impl Policy {
         tool: &str,
         redirection: &Redirection,
         folder: WorkingFolder,
-        root: &Path,
+        git: &mut GitFiles<'_>,
     ) -> Option<Part> {
         let what = redirection.text.clone();
         let Some(path) = redirection.target.known(self.home.as_deref()) else {
@@ -176,7 +176,7 @@ impl Policy {
         }
         // Bash opens network connections for some paths in `/dev`; others there name the command's
         // open descriptors.
-        let place = match Place::resolve(&path, root) {
+        let place = match Place::resolve(&path, git.root()) {
             Ok(place)
                 if !(place.differs_per_process()
                     || ["/dev", "/proc"]
@@ -194,7 +194,7 @@ impl Policy {
             }
             Err(_) => return Some(self.judge_unknown(tool, what, "this path can't be resolved")),
         };
-        let part = self.judge_place(tool, &place, redirection.writes, what, root);
+        let part = self.judge_place(tool, &place, redirection.writes, what, git);
         // Bash may open a connection for such a path, even if the path resolves to a place
         // elsewhere.
         if path.starts_with("/dev/") && part.verdict != Verdict::Deny {

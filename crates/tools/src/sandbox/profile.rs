@@ -8,7 +8,7 @@ use std::{fs, io};
 
 use super::caches;
 use super::confinement::Confinement;
-use crate::place::PROTECTED_NAMES;
+use crate::place::PROTECTED;
 
 /// Files and folders with keys or sessions of the user, relative to the home folder.
 const KEYS: [&str; 52] = [
@@ -316,7 +316,7 @@ impl Layout {
     fn protect(&mut self, workspace: &Path) {
         let is_link =
             |path: &Path| path.symlink_metadata().map_or(true, |metadata| metadata.is_symlink());
-        for name in PROTECTED_NAMES {
+        for name in PROTECTED {
             let mut path = workspace.join(name);
             if !is_link(&path) && name == ".git" && path.is_dir() {
                 path.push("hooks");

@@ -1,6 +1,7 @@
 //! The policy, from outside: rules and commands in, verdicts out.
 
 mod bytes;
+mod git;
 mod hostile;
 mod parsing;
 mod rules;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use holdpoint_common::{PolicyError, PolicyMode, PolicyRules, Rule, Verdict};
-use holdpoint_tools::{Act, Judgement, Policy};
+use holdpoint_tools::{Act, Judgement, Place, Policy};
 use tempfile::TempDir;
 
 /// A policy, the folder it judges in, and a home folder.
@@ -51,5 +51,10 @@ impl PolicyWorkspace {
 
     pub(crate) fn verdict(&self, command: &str) -> Verdict {
         self.command(command).verdict
+    }
+
+    pub(crate) fn write(&self, path: &str) -> Judgement {
+        let place = Place::resolve(path, &self.root).unwrap();
+        self.policy.judge("write_file", &[Act::Write(place)], &self.root)
     }
 }
