@@ -10,7 +10,6 @@ mod git;
 mod impossible_patterns;
 mod matches;
 mod path_rule;
-mod prefixes;
 mod rule;
 mod shells;
 mod variables;

@@ -1,10 +1,14 @@
 //! The table of programs: shells, languages, programs that run others, and the builtins of bash.
 //! The policy judges by it, and secrets are masked by it.
 
+mod options;
+mod prefixes;
+
 use std::collections::HashSet;
 use std::sync::OnceLock;
 
-use crate::script::Word;
+pub(crate) use options::{Kind, Running, running};
+pub(crate) use prefixes::Prefix;
 
 /// A set of names, built on the first lookup.
 struct Names {
@@ -82,23 +86,6 @@ static WITH_SUBCOMMANDS: Names = Names::new(
 
 /// Endings of the names of cross compilers, after the name of the target.
 const COMPILERS: [&str; 4] = ["-gcc", "-g++", "-clang", "-clang++"];
-
-/// Options that make a program run another one, for programs that otherwise run none.
-const RUNNING_OPTIONS: [(&str, &[&str]); 13] = [
-    ("ack", &["--pager"]),
-    ("ag", &["--pager"]),
-    ("bat", &["--pager"]),
-    ("batcat", &["--pager"]),
-    ("diff3", &["--diff-program"]),
-    ("fd", &["--exec", "--exec-batch", "-x", "-X"]),
-    ("fdfind", &["--exec", "--exec-batch", "-x", "-X"]),
-    ("install", &["--strip-program"]),
-    ("rg", &["--pre", "--hostname-bin"]),
-    ("sdiff", &["--diff-program"]),
-    ("sort", &["--compress-program"]),
-    ("split", &["--filter"]),
-    ("wget", &["--config", "--execute", "--use-askpass", "-e"]),
-];
 
 /// Builtins that affect only the working folder or the flow of the script. Allowed unless denied.
 const QUIET: [&str; 8] = [":", "true", "false", "cd", "exit", "return", "break", "continue"];
@@ -179,30 +166,6 @@ pub(crate) fn is_runner(name: &str) -> bool {
 /// Whether the first argument of the program is a subcommand that a rule can name.
 pub(crate) fn has_subcommands(name: &str) -> bool {
     is_in(&WITH_SUBCOMMANDS, name)
-}
-
-/// The options that make a program run others; empty if it runs none, or needs no option to do so.
-pub(crate) fn options_that_run(name: &str) -> &'static [&'static str] {
-    let has_name = |(program, _): &&(&str, &[&str])| *program == without_g(name);
-    RUNNING_OPTIONS.iter().find(has_name).map_or(&[], |(_, options)| options)
-}
-
-/// The option that makes a program run others, if it is or may be among `words`: in full,
-/// shortened, or in a word that is unknown until it runs.
-pub(crate) fn option_that_runs(program: &str, words: &[Word]) -> Option<&'static str> {
-    let may_contain = |option: &str| {
-        words.iter().any(|word| match word.literal() {
-            None => *word == Word::Dynamic,
-            Some(word) if option.starts_with("--") => {
-                let name = word.split('=').next().unwrap_or(word);
-                name.len() > 2 && option.starts_with(name)
-            }
-            Some(word) => {
-                word.starts_with('-') && !word.starts_with("--") && word.contains(&option[1..])
-            }
-        })
-    };
-    options_that_run(name_of(program)).iter().copied().find(|option| may_contain(option))
 }
 
 pub(crate) fn is_quiet(name: &str) -> bool {

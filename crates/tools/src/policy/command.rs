@@ -112,13 +112,14 @@ impl Policy {
         if folder != WorkingFolder::Here && program.contains('/') && !program.starts_with('/') {
             return not_allowed("its folder is unknown, because the command changes folders");
         }
-        if let Some(option) = programs::option_that_runs(program, &run.words[1..]) {
-            return Err(Some(format!(
-                "`{program}` runs another program with `{option}`, which may be among its arguments"
-            )));
-        }
         if let Some(rule) = self.rules.allow.iter().find(|rule| rule.allows_call(&run.words)) {
             return Ok(allowed_by(rule));
+        }
+        if let Some(found) = programs::running(program, &run.words[1..]).first() {
+            return Err(Some(format!(
+                "`{program}` runs another program with `{}`, which may be among its arguments",
+                found.option
+            )));
         }
         if may_be_builtin && programs::is_quiet(program) {
             return match program == "cd" && folder == WorkingFolder::Anywhere {

@@ -5,7 +5,7 @@ use globset::{GlobBuilder, GlobMatcher};
 use super::impossible_patterns;
 use super::matches::Match;
 use super::wrapper::is_wrapper;
-use crate::programs;
+use crate::programs::{self, Running};
 use crate::script::Word;
 
 /// The commands that a rule matches.
@@ -113,7 +113,7 @@ impl CommandRule {
                 "`{program}` always asks, because it evaluates its arguments or changes the meaning of later words"
             ));
         }
-        let wide = self.open || !self.arguments.iter().all(Glob::is_literal);
+        let wide = self.is_wide();
         let name = programs::name_of(program);
         if is_wrapper(name) && wide {
             return Err(format!(
@@ -132,7 +132,36 @@ impl CommandRule {
                 ),
             });
         }
-        Ok(())
+        match self.freed_option() {
+            Some(option) if wide => Err(format!(
+                "`{name}` runs another program with `{option}`: write the whole command, without a `*` \
+                 at the end"
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the pattern matches more than one command.
+    fn is_wide(&self) -> bool {
+        self.open || !self.arguments.iter().all(Glob::is_literal)
+    }
+
+    /// An option or a subcommand in the pattern that runs another program, if the pattern does not
+    /// say which program.
+    fn freed_option(&self) -> Option<&'static str> {
+        let words: Vec<_> =
+            self.arguments.iter().map(|glob| Word::Literal(glob.text.clone())).collect();
+        let is_literal = |at: usize| self.arguments.get(at).is_some_and(Glob::is_literal);
+        let is_free = |found: &Running| {
+            let Some(at) = found.at.filter(|_| !found.is_subcommand) else { return true };
+            let word = words[at].literal().unwrap_or_default();
+            let has_value = word.contains('=') || word.len() > 2 && found.option.len() == 2;
+            !is_literal(at) || !has_value && !is_literal(at + 1)
+        };
+        programs::running(&self.program.text, &words)
+            .iter()
+            .find(|it| is_free(it))
+            .map(|it| it.option)
     }
 
     /// Whether the pattern names a subcommand: an argument that is neither an option nor an
@@ -159,7 +188,13 @@ impl CommandRule {
         let is_program = program
             .known(self.home.as_deref())
             .is_some_and(|program| self.program.matches(&program));
-        is_program && self.match_arguments(arguments) == Match::Yes
+        // A `*` covers no option that runs another program.
+        let runs_another = || {
+            let is_written = |at| self.arguments.get(at).is_some_and(Glob::is_literal);
+            let running = programs::running(&self.program.text, arguments);
+            self.is_wide() && running.iter().any(|found| !found.at.is_some_and(is_written))
+        };
+        is_program && self.match_arguments(arguments) == Match::Yes && !runs_another()
     }
 
     /// Whether the rule restricts a call. The program's folder does not matter, and an unknown word

@@ -1,8 +1,7 @@
 //! Programs that run other programs, and the calls and scripts that they would run.
 
-use super::prefixes::Prefix;
 use super::shells;
-use crate::programs;
+use crate::programs::{self, Kind, Prefix, Running};
 use crate::script::Word;
 
 /// The most words of one call that are tried as scripts. Such a call is unclear in any case.
@@ -67,10 +66,7 @@ pub(super) fn unwrap_wrapper(words: &[Word]) -> Option<Wrapper> {
         },
         // These have too many options to list: any argument may begin the program that they run.
         _ if programs::has_unknown_syntax(name) => possible_calls(rest),
-        _ if programs::option_that_runs(name, rest).is_some() => {
-            by_option(programs::options_that_run(name), rest)
-        }
-        _ => return None,
+        _ => by_option(&programs::running(name, rest), rest)?,
     };
     Some(wrapper)
 }
@@ -136,22 +132,39 @@ fn prefixed(prefix: &Prefix, words: &[Word]) -> Wrapper {
     wrapper
 }
 
+/// The words after leading options.
+fn without_options(words: &[Word]) -> &[Word] {
+    let is_option = |word: &&Word| word.literal().is_some_and(|word| word.starts_with('-'));
+    &words[words.iter().take_while(is_option).count()..]
+}
+
 /// A wrapper that may run a command beginning at any of `words`.
 fn possible_calls(words: &[Word]) -> Wrapper {
     Wrapper { unclear: true, external: true, possible_starts: words.len(), ..Wrapper::default() }
 }
 
-/// A program with options that take a command: a script, or the first word of a program.
-fn by_option(options: &[&str], words: &[Word]) -> Wrapper {
-    let long =
-        |option: &&str| option.strip_prefix("--").map(|name| values_of(words, None, &[name]));
-    // `--execute` can change any setting.
-    let unclear = words.contains(&Word::Dynamic) || options.contains(&"--execute");
-    Wrapper {
+/// A program that runs others because of options or a subcommand; `None` if it has none of them.
+fn by_option(running: &[Running], words: &[Word]) -> Option<Wrapper> {
+    let sets = |found: &Running| !found.certain || found.kind != Kind::Command;
+    let unclear = words.contains(&Word::Dynamic) || running.iter().any(sets);
+    let scripts = |found: &Running| match (found.option.strip_prefix("--"), found.at) {
+        _ if found.kind != Kind::Command => vec![],
+        (Some(name), _) => values_of(words, None, &[name]),
+        (None, _) if found.option.starts_with('-') => {
+            values_of(words, found.option.chars().nth(1), &[])
+        }
+        // The words after it are the command.
+        (None, at) => joined(without_options(&words[at.map_or(0, |at| at + 1)..])).scripts,
+    };
+    let certain: Vec<_> = running.iter().filter(|found| found.certain).collect();
+    let possible_starts = if certain.is_empty() { 0 } else { words.len() };
+    (!running.is_empty()).then(|| Wrapper {
         unclear,
-        scripts: options.iter().filter_map(long).flatten().collect(),
-        ..possible_calls(words)
-    }
+        possible_starts,
+        scripts: certain.into_iter().flat_map(scripts).collect(),
+        external: true,
+        ..Wrapper::default()
+    })
 }
 
 /// Splits off the words that set variables. A leading `-`, which is `-i` to `env`, is skipped.
@@ -240,8 +253,7 @@ fn joined(words: &[Word]) -> Wrapper {
 /// A wrapper for which the words after the options form one script, or any word is a script or
 /// begins a command.
 fn possible_scripts(words: &[Word]) -> Wrapper {
-    let is_option = |word: &&Word| word.literal().is_some_and(|word| word.starts_with('-'));
-    let mut scripts = joined(&words[words.iter().take_while(is_option).count()..]).scripts;
+    let mut scripts = joined(without_options(words)).scripts;
     let literals = words.iter().filter_map(Word::literal);
     scripts.extend(literals.take(MAX_POSSIBLE_SCRIPTS).map(str::to_owned));
     scripts.extend(values_of(words, Some('c'), &["command", "init-command"]));

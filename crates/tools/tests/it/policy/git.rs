@@ -405,3 +405,236 @@ fn m_g4_a_hostile_configuration_neither_blocks_nor_hides_a_file() {
     assert_eq!(world.write("src/a").verdict, Allow);
     assert_eq!(world.write("branch77").verdict, Ask);
 }
+
+/// Prepares a repository with three commits, a bare one, hooks, and a submodule.
+const REPOSITORY: &str = "set -e; git init -q .; git add notes.txt; git commit -q -m a
+    git init -q --bare x; git push -q x HEAD
+    git -c protocol.file.allow=always submodule --quiet add \"$PWD/x\" module
+    git commit -q -m b; git commit -q --allow-empty -m c; mkdir -p tpl/hooks
+    cp ~/bin/mark tpl/hooks/post-checkout; cp ~/bin/mark tpl/hooks/pre-commit
+    git clone -q x sub";
+
+/// Subcommands of git, harmless arguments, and arguments that run `mark`, in one or two
+/// commands.
+const OPTIONS: &[(&str, &str, &[&str])] = &[
+    ("archive", "HEAD", &["--remote=. --exec=mark HEAD", "--remote . --exec mark HEAD"]),
+    ("cat-file", "-p HEAD:notes.txt", &["--textconv HEAD:notes.txt", "--filters HEAD:notes.txt"]),
+    (
+        "clone",
+        "-q x a",
+        &[
+            "-u mark --no-local . b",
+            "-qumark --no-local . c",
+            "--no-local --upload-pack=mark . d",
+            "--no-local . e --upload mark",
+            "--template=tpl x f",
+            "--temp tpl x g",
+            "-c core.hooksPath=\"$PWD/tpl/hooks\" x h",
+            "--config=core.hooksPath=\"$PWD/tpl/hooks\" x i",
+        ],
+    ),
+    ("fetch", "-q x", &["--upload-pack=mark x", "--upload-pack mark x", "x --upl=mark"]),
+    ("fetch-pack", "x HEAD", &["--exec=mark x HEAD", "--upload-pack=mark x HEAD"]),
+    (
+        "grep",
+        "notes",
+        &["-Omark notes", "-nOmark notes", "--open-files-in-pager=mark notes", "--open=mark notes"],
+    ),
+    (
+        "init",
+        "-q n",
+        &["-q --template=tpl o; git -C o commit -m a", "-q --templ tpl p; git -C p commit -m a"],
+    ),
+    ("log", "-p", &["-p --ext-diff", "--ext-diff -p"]),
+    ("show", "HEAD~2", &["--ext-diff HEAD~2", "HEAD~2 --ext-diff"]),
+    ("ls-remote", "x", &["--upload-pack=mark x", "--exec=mark x", "--upload mark x"]),
+    ("pull", "-q x", &["--upload-pack=mark x", "-q x --upl mark"]),
+    (
+        "push",
+        "-q x HEAD",
+        &["--receive-pack=mark x HEAD", "--exec=mark x HEAD", "x HEAD --rece mark"],
+    ),
+    (
+        "rebase",
+        "-q HEAD~1",
+        &["-x mark HEAD~1", "-xmark HEAD~1", "-fxmark HEAD~1", "--exec=mark HEAD~1"],
+    ),
+    ("bisect", "start", &["start HEAD HEAD~2; git bisect run mark"]),
+    ("submodule", "status", &["foreach mark", "--quiet foreach --recursive mark"]),
+];
+
+#[test]
+fn m_g4_an_option_of_git_that_runs_a_program_asks_despite_a_rule_for_the_subcommand() {
+    let mut missed = Vec::new();
+    for (subcommand, plain, options) in OPTIONS {
+        let rule = format!("shell(git {subcommand} *)");
+        let inside = format!("shell(git -C * {subcommand} *)");
+        let allow = &[&rule, &inside, "shell(git -C * commit *)", "shell(mark)"];
+        let world = world(&RuleText { allow, ..RuleText::default() });
+        assert_eq!(run_in(&world, REPOSITORY, &[]), "");
+        let configure = match *subcommand {
+            "log" | "show" => "git config diff.external mark",
+            "cat-file" => {
+                "git config diff.d.textconv mark; git config filter.f.smudge mark
+                echo '* diff=d filter=f' > .git/info/attributes"
+            }
+            _ => "",
+        };
+        assert_eq!(run_in(&world, configure, &[]), "");
+        let plain = format!("git {subcommand} {plain}");
+        assert_eq!(world.verdict(&plain), Allow, "{plain}");
+        let ran = leaves_mark(&world, &plain);
+        assert!(ran.is_err(), "{plain} runs a program without the option");
+        for options in *options {
+            let command = format!("git {subcommand} {options}");
+            let ran = leaves_mark(&world, &command);
+            missed.extend(ran.err().map(|errors| format!("{command} runs nothing: {errors}")));
+            let elsewhere =
+                command.replace(&format!("git {subcommand}"), &format!("git -C . {subcommand}"));
+            for command in [command, elsewhere] {
+                missed.extend((world.verdict(&command) != Ask).then_some(command));
+            }
+        }
+    }
+    assert!(missed.is_empty(), "{missed:#?}");
+}
+
+#[test]
+fn m_g4_a_word_that_may_be_such_an_option_asks() {
+    let allow = &[
+        "shell(git fetch *)",
+        "shell(git log *)",
+        "shell(git bisect *)",
+        "shell(git --no-pager * log *)",
+    ];
+    let world = world(&RuleText { allow, ..RuleText::default() });
+    for command in [
+        "git fetch $x",
+        "git fetch \"$x\"",
+        "git fetch origin -- $x",
+        "git bisect $x",
+        "ls | xargs git fetch",
+        "git --no-pager --exec-path=x log",
+        "git --no-pager --config-env=a=b log",
+        "git --no-pager --paginate log",
+    ] {
+        assert_eq!(world.verdict(command), Ask, "{command}");
+    }
+    for command in ["git log $x", "git fetch origin -- x", "git --no-pager --bare log -c -p"] {
+        assert_eq!(world.verdict(command), Allow, "{command}");
+    }
+}
+
+#[test]
+fn m_g4_a_rule_that_frees_the_program_of_an_option_is_refused() {
+    let problem = |rule: &str| {
+        RuleText { allow: &[rule], ..RuleText::default() }.policy(None).err().map(|it| it.problem)
+    };
+    for rule in [
+        "shell(git rebase -x *)",
+        "shell(git rebase --exec *)",
+        "shell(git rebase --exec=* main)",
+        "shell(git -c * log)",
+        "shell(git bisect run *)",
+        "shell(git submodule foreach *)",
+        "shell(git config *)",
+        "shell(git config --get *)",
+        "shell(git -C x difftool *)",
+        "shell(git --new-option difftool *)",
+        "shell(git-difftool *)",
+        "shell(git-fetch --upload-pack *)",
+        "shell(rg --pre *)",
+    ] {
+        let problem = problem(rule).unwrap_or_else(|| panic!("{rule} is accepted"));
+        assert!(problem.contains("write the whole command"), "{rule}: {problem}");
+    }
+    // The program that the option runs needs a rule of its own, as any wrapped program.
+    let allow = &[
+        "shell(git rebase -x tool main)",
+        "shell(git rebase --exec=tool *)",
+        "shell(git -c core.pager=cat log *)",
+        "shell(git bisect run tool *)",
+        "shell(git config --get user.name)",
+        "shell(git-fetch origin *)",
+        "shell(tool)",
+    ];
+    let world = world(&RuleText { allow, ..RuleText::default() });
+    for command in [
+        "git rebase -x tool main",
+        "git rebase --exec=tool main",
+        "git -c core.pager=cat log -5",
+        "git bisect run tool test",
+        "git config --get user.name",
+        "git-fetch origin main",
+    ] {
+        assert_eq!(world.verdict(command), Allow, "{command}");
+    }
+    for command in [
+        "git rebase -x tool other",
+        "git rebase -x curl main",
+        "git rebase --exec=tool main -x tool",
+        "git rebase --exec=tool $x",
+        "git bisect run curl",
+        "git config --get user.email",
+        "git-fetch origin --upload-pack=tool",
+    ] {
+        assert_eq!(world.verdict(command), Ask, "{command}");
+    }
+}
+
+#[test]
+fn m_g4_a_denied_program_is_found_behind_an_option_of_git() {
+    let deny = &["shell(curl)"];
+    let world = world(&RuleText { mode: PolicyMode::All, deny, ..RuleText::default() });
+    for command in [
+        "git fetch --upload-pack=curl",
+        "git fetch --upload-pack='x; curl a' .",
+        "git -C a -c b=c fetch --upl curl",
+        "git rebase -x 'curl a' main",
+        "git rebase '-xcurl a' main",
+        "git bisect run curl a",
+        "git submodule foreach 'curl a'",
+        "git grep -Ocurl a",
+        "git-push --exec=curl a",
+        "git config core.pager curl",
+        "logsave a curl b",
+    ] {
+        assert_eq!(world.verdict(command), Verdict::Deny, "{command}");
+    }
+    for command in [
+        "git -c core.pager=curl log",
+        "git push \"$x\"",
+        "git push $x curl",
+        "git --unknown rebase -x $x",
+        "go vet -vettool=./x",
+        "kubectl --kubeconfig x get pods",
+    ] {
+        assert_eq!(world.verdict(command), Ask, "{command}");
+    }
+    for command in ["git log curl", "git log $x", "git commit -m \"$x\"", "git push origin curl"] {
+        assert_eq!(world.verdict(command), Allow, "{command}");
+    }
+}
+
+#[test]
+fn m_g4_options_of_other_programs_that_run_a_program_ask() {
+    for (rule, plain, runs) in [
+        ("cargo test *", "cargo test $x", "cargo test --config build.rustc-wrapper='\"x\"'"),
+        ("ctags", "ctags -R", "ctags --options=x -R"),
+        ("eslint", "eslint $x", "eslint --rulesdir x"),
+        ("go build *", "go build -v ./...", "go build -toolexec=x"),
+        ("go vet *", "go vet ./...", "go vet --vettool x"),
+        ("go vet *", "go vet x", "go vet $x"),
+        ("kubectl get *", "kubectl get pods", "kubectl get pods --kubeconfig=x"),
+        ("make test *", "make test -j2", "make test --eval=x"),
+        ("npm run *", "npm run a $x", "npm run a --node-options=x"),
+        ("patch", "patch -p1", "patch -p1e"),
+        ("sdiff", "sdiff a b", "sdiff -so c a b"),
+        ("ssh-keygen", "ssh-keygen -l", "ssh-keygen -D x"),
+    ] {
+        let rule = format!("shell({rule})");
+        let world = world(&RuleText { allow: &[&rule], ..RuleText::default() });
+        assert_eq!(world.verdict(plain), Allow, "{plain}");
+        assert_eq!(world.verdict(runs), Ask, "{runs}");
+    }
+}

@@ -5,8 +5,8 @@ use crate::script::Word;
 
 /// A program that is called as `NAME OPTIONS OPERANDS PROGRAM ARGUMENTS`.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Prefix {
-    pub(super) name: &'static str,
+pub(crate) struct Prefix {
+    pub(crate) name: &'static str,
     /// Short options without a value.
     flags: &'static str,
     /// Short options with a value: the rest of the word, or the next word.
@@ -20,7 +20,7 @@ pub(super) struct Prefix {
     /// The number of other operands before the program.
     others: usize,
     /// Whether the prefix itself, with these options, needs no approval.
-    pub(super) harmless: bool,
+    pub(crate) harmless: bool,
 }
 
 const NONE: Prefix = Prefix {
@@ -37,7 +37,7 @@ const NONE: Prefix = Prefix {
 const HARMLESS: Prefix = Prefix { harmless: true, ..NONE };
 
 /// The known options of each prefix. Any other option makes the call unclear.
-const PREFIXES: [Prefix; 26] = [
+const PREFIXES: [Prefix; 27] = [
     Prefix { name: "builtin", ..HARMLESS },
     Prefix { name: "command", flags: "pvV", ..HARMLESS },
     Prefix { name: "chrt", flags: "bfior", numbers: 1, ..HARMLESS },
@@ -97,6 +97,7 @@ const PREFIXES: [Prefix; 26] = [
     Prefix { name: "fakeroot", ..NONE },
     Prefix { name: "linux32", ..NONE },
     Prefix { name: "linux64", ..NONE },
+    Prefix { name: "logsave", flags: "asv", others: 1, ..NONE },
     Prefix { name: "pkexec", ..NONE },
     Prefix { name: "strace", flags: "fFqvyTtrxzCcdihkwDY", values: "oeaIOPpsSuUX", ..NONE },
     Prefix {
@@ -110,14 +111,38 @@ const PREFIXES: [Prefix; 26] = [
     Prefix { name: "unbuffer", ..NONE },
 ];
 
+/// The options of git that come before its subcommand.
+pub(super) const GIT: Prefix = Prefix {
+    name: "git",
+    flags: "hpPv",
+    values: "Cc",
+    long_flags: &[
+        "bare",
+        "glob-pathspecs",
+        "help",
+        "icase-pathspecs",
+        "literal-pathspecs",
+        "no-advice",
+        "no-lazy-fetch",
+        "no-optional-locks",
+        "no-pager",
+        "no-replace-objects",
+        "noglob-pathspecs",
+        "paginate",
+        "version",
+    ],
+    long_values: &["attr-source", "config-env", "git-dir", "namespace", "work-tree"],
+    ..NONE
+};
+
 impl Prefix {
-    pub(super) fn with_name(name: &str) -> Option<&'static Self> {
+    pub(crate) fn with_name(name: &str) -> Option<&'static Self> {
         PREFIXES.iter().find(|prefix| prefix.name == name)
     }
 
     /// The number of `words`, the arguments of the prefix, that come before the program. `Err`
     /// holds the number of words before the first one that is not understood.
-    pub(super) fn words_before_program(&self, words: &[Word]) -> Result<usize, usize> {
+    pub(crate) fn words_before_program(&self, words: &[Word]) -> Result<usize, usize> {
         let mut at = 0;
         while let Some(word) = words.get(at) {
             let Word::Literal(word) = word else { return Err(at) };
