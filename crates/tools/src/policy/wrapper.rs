@@ -156,7 +156,10 @@ fn by_option(running: &[Running], words: &[Word]) -> Option<Wrapper> {
         // The words after it are the command.
         (None, at) => joined(without_options(&words[at.map_or(0, |at| at + 1)..])).scripts,
     };
-    let certain: Vec<_> = running.iter().filter(|found| found.certain).collect();
+    let mut certain: Vec<_> = running.iter().filter(|found| found.certain).collect();
+    // The values of an option are found at once, wherever they are.
+    certain.sort_by_key(|found| found.option);
+    certain.dedup_by_key(|found| found.option);
     let possible_starts = if certain.is_empty() { 0 } else { words.len() };
     (!running.is_empty()).then(|| Wrapper {
         unclear,

@@ -638,3 +638,21 @@ fn m_g4_options_of_other_programs_that_run_a_program_ask() {
         assert_eq!(world.verdict(runs), Ask, "{runs}");
     }
 }
+
+/// With work for each pair of words, a command of this size would take minutes.
+#[test]
+fn m_g4_a_command_with_very_many_options_is_judged_at_once() {
+    let world = world(&RuleText { deny: &["shell(curl)"], ..RuleText::default() });
+    for (command, word) in [
+        ("git fetch", "--upload "),
+        ("git rebase", "-x "),
+        ("git submodule", "foreach "),
+        ("git", "-c "),
+        ("git submodule foreach", "git bisect run "),
+    ] {
+        let words = word.repeat(120_000 / word.len());
+        let judgement = world.command(&format!("{command} {words}"));
+        assert_eq!(judgement.verdict, Ask, "{command} {word}");
+        assert!(judgement.parts.len() < 1_000, "{} parts", judgement.parts.len());
+    }
+}
