@@ -29,7 +29,7 @@ pub(crate) struct OpenArgs {
     #[command(flatten)]
     policy: PolicyArgs,
 
-    /// Where tool processes run; by default, the configured level, else `off`
+    /// Sandbox level of tool processes; by default, the configured one, else `off`
     #[arg(long, value_enum, value_name = "LEVEL")]
     sandbox: Option<SandboxArg>,
 
@@ -49,13 +49,13 @@ pub(crate) struct OpenArgs {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum SandboxArg {
-    /// In the strongest sandbox that works here
+    /// The strongest level that works here
     Auto,
-    /// In namespaces, made by bubblewrap
+    /// Namespaces, made by bubblewrap
     Bwrap,
-    /// Restricted by Landlock and seccomp
+    /// Landlock and seccomp: weaker
     Landlock,
-    /// With the permissions of their user
+    /// No sandbox: processes have your permissions
     Off,
 }
 

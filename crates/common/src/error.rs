@@ -92,10 +92,10 @@ pub enum SessionError {
         /// Reason why it can't be used.
         message: String,
     },
-    /// The sandbox that was asked for does not work on this machine.
+    /// The requested level of the sandbox does not work on this machine.
     #[error("the sandbox `{level}` does not work here: {message}")]
     Sandbox {
-        /// Level that was asked for.
+        /// Requested level.
         level: SandboxLevel,
         /// Reason why it does not work.
         message: String,

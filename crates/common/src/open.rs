@@ -70,7 +70,8 @@ impl OpenSession {
         }
     }
 
-    /// Sets the asks mode, the policy, the sandbox and the limits of turns to those of a configuration.
+    /// Sets the asks mode, the policy, the sandbox and the limits of turns to those of a
+    /// configuration.
     pub fn configured(self, config: &Config) -> Self {
         Self {
             asks: config.asks.unwrap_or_default(),

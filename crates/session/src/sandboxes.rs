@@ -58,8 +58,8 @@ impl Sandboxes {
         self.support(folder).await.sandbox(level, profile)
     }
 
-    /// The levels that work. They are tried again while the strongest one does not work, because the
-    /// reason can be temporary.
+    /// The levels that work. They are tried again while the strongest one does not work, because
+    /// the reason can be temporary.
     async fn support(&self, folder: &Path) -> SandboxSupport {
         if let Some(support) = self.support.get() {
             return support.clone();

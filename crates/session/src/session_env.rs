@@ -122,8 +122,8 @@ impl EngineEnv {
 }
 
 impl SessionEnv {
-    /// An empty set of processes, in the sandbox of the session. Their label lets a daemon find the session of a client that it
-    /// refuses.
+    /// An empty set of processes, in the sandbox of the session. Their label lets a daemon find the
+    /// session of a client that it refuses.
     pub(crate) fn processes(&self, grace: Duration) -> Processes {
         Processes::labelled(self.supervisor.clone(), grace, self.id.as_str())
             .sandboxed(self.sandbox.clone())

@@ -16,8 +16,8 @@ use rustix::fs::{CWD, fstat};
 use rustix::io::Errno;
 
 pub(crate) use open::{OpenParent, open};
-pub(crate) use protected::{PROTECTED, folded};
 use protected::is_protected;
+pub(crate) use protected::{PROTECTED, folded};
 
 use crate::error::ToolError;
 

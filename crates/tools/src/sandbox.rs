@@ -52,7 +52,7 @@ impl Sandbox {
         Self::new(Method::Refuse { level, why: why.into() })
     }
 
-    /// Why no program can be started in the sandbox; `None` if programs can.
+    /// The reason why no program can be started in the sandbox; `None` if programs can.
     #[must_use]
     pub fn refusal(&self) -> Option<&str> {
         match &*self.0 {

@@ -1,7 +1,6 @@
 //! The time that a supervisor adds to a command, and the time that a call takes when a process keeps
 //! the call's output open.
 
-use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -62,12 +61,14 @@ fn time_with_output_held(supervisor: &Supervisor, command: &str) -> Duration {
 /// noise. The bound is on the time that the sandbox adds to a supervised call (t-E10).
 fn bash_true(table: &Table) {
     let folder = tempfile::tempdir().unwrap();
-    let [work, temporary, caches] = ["work", "tmp", "caches"].map(|path| folder.path().join(path));
+    let base = folder.path().canonicalize().unwrap();
+    let [work, temporary, caches, trial] =
+        ["work", "tmp", "caches", "trial"].map(|path| base.join(path));
     std::fs::create_dir(&work).unwrap();
     let env = environment::allowed(std::env::vars());
-    let home = std::env::var_os("HOME").map(PathBuf::from);
-    let profile = SandboxProfile::new(&work, temporary, caches).home(home);
-    let support = SandboxSupport::probe(&Supervisor::ThisProgram, &env, &profile);
+    let home = std::env::var("HOME").unwrap();
+    let profile = SandboxProfile::new(&work, home, temporary, caches);
+    let support = SandboxSupport::probe(&Supervisor::ThisProgram, &trial);
     let supervised = Processes::new(Supervisor::ThisProgram, GRACE);
     let sandboxed = |level| supervised.sandboxed(support.sandbox(level, profile.clone()));
     let start = |processes: &Processes| {

@@ -29,7 +29,7 @@ const NAMESPACES: [&str; 7] = [
 impl Bwrap {
     /// The call of bubblewrap that runs `spec` in this layout.
     ///
-    /// Bubblewrap is not told to end with its parent (`--die-with-parent`): when a program ends, the
+    /// Bubblewrap does not end with its parent (`--die-with-parent`): when a program ends, the
     /// processes that it leaves would be killed before they can end by themselves. The supervisor
     /// ends them.
     pub(super) fn wrap(&self, spec: &ProcessSpec, layout: Layout, network: bool) -> ProcessSpec {

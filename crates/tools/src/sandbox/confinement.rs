@@ -15,9 +15,9 @@ pub(crate) enum Confinement {
     Bwrap,
     /// Landlock and seccomp.
     Landlock {
-        /// Paths that can be read and executed, with everything below them.
+        /// Readable paths, with everything below them.
         readable: Vec<PathBuf>,
-        /// Paths that can be changed, too, with everything below them.
+        /// Writable paths, with everything below them.
         writable: Vec<PathBuf>,
         /// Whether the network can be used.
         network: bool,

@@ -18,11 +18,11 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// The most bytes of output that are kept: the help of bubblewrap has about 5 KiB.
 const MAX_OUTPUT: usize = 64 * 1024;
 
-/// Folders with the programs of the system, in which bubblewrap is looked for. An agent can write to
-/// none of them.
+/// Folders with the programs of the system, in which bubblewrap is looked for. An agent can't write
+/// to them.
 const SYSTEM_PATH: &str = "/usr/bin:/bin:/usr/local/bin:/run/current-system/sw/bin";
 
-/// The levels of the sandbox that work on this machine, and why the others do not.
+/// The levels of the sandbox that work on this machine, and the reasons why others do not.
 #[derive(Debug, Clone)]
 pub struct SandboxSupport {
     bwrap: Result<Bwrap, String>,
@@ -54,7 +54,7 @@ impl SandboxSupport {
         Self { bwrap: trial.bwrap(), landlock: trial.run(Method::Landlock(profile)) }
     }
 
-    /// Why a level does not work; `None` if it does.
+    /// The reason why a level does not work; `None` if it does.
     #[must_use]
     pub fn why_not(&self, level: SandboxLevel) -> Option<&str> {
         match level {
@@ -64,8 +64,8 @@ impl SandboxSupport {
         }
     }
 
-    /// The sandbox of a level; `None` for no sandbox, and for `auto` if no level works. If the level
-    /// does not work, the sandbox [refuses](Sandbox::refusal) every program.
+    /// The sandbox of a level; `None` for no sandbox, and for `auto` if no level works. If the
+    /// level does not work, the sandbox [refuses](Sandbox::refusal) every program.
     #[must_use]
     pub fn sandbox(&self, level: SandboxLevel, profile: SandboxProfile) -> Option<Sandbox> {
         let method = match (level, &self.bwrap, &self.landlock) {

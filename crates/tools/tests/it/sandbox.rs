@@ -194,7 +194,7 @@ fn m_g2_processes_do_not_change_files_outside_the_workspace() {
         // Landlock does not restrict attributes.
         ("chmod 600 $BASE/outside/file", true),
         ("touch -d 2001-01-01 $BASE/outside/file", true),
-        // It can't except names from a writable folder.
+        // Landlock can't protect names in a writable folder.
         ("echo x > .git/hooks/pre-commit", true),
         ("echo x > .envrc", true),
         ("mv .git/hooks .git/h && mkdir .git/hooks", true),
