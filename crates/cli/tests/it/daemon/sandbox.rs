@@ -117,7 +117,7 @@ fn m_g2_the_temporary_files_of_a_deleted_session_are_removed() {
     let house = DaemonWorld::new();
     house.start();
     let session = open(&house, &json!({ "level": "bwrap" }));
-    run(&house, &session, "echo kept > /tmp/file");
+    run(&house, &session, "echo kept > ${TMPDIR:-/tmp}/file");
     let folder = house.data().join("sandbox/tmp").join(&session);
     assert_eq!(fs::read_to_string(folder.join("file")).unwrap(), "kept\n");
     house.run(&["close", &session]).code(0);
