@@ -1,5 +1,5 @@
-//! Protected names: files that start or configure programs without asking the user, or that hold
-//! keys.
+//! Protected names: files that start or configure programs without asking the user, that instruct
+//! agents, or that hold keys.
 
 use std::path::{Component, Path};
 
@@ -7,8 +7,8 @@ use holdpoint_common::is_default_ignorable;
 use unicode_normalization::UnicodeNormalization;
 
 /// Names of folders and files, in lower case, that protect every path with such a part. They start
-/// programs, configure them, or grant access.
-pub(crate) const PROTECTED: [&str; 104] = [
+/// programs, configure them, instruct agents, or grant access.
+pub(crate) const PROTECTED: [&str; 129] = [
     // Version control and its hooks, Holdpoint and other agents.
     ".git",
     ".gitconfig",
@@ -38,6 +38,32 @@ pub(crate) const PROTECTED: [&str; 104] = [
     ".goose",
     ".crush.json",
     "opencode.json",
+    // Instructions to agents.
+    "agents.md",
+    "agents.override.md",
+    "agent.md",
+    ".agents",
+    "claude.md",
+    "claude.local.md",
+    "gemini.md",
+    "qwen.md",
+    "crush.md",
+    "warp.md",
+    "replit.md",
+    "copilot-instructions.md",
+    ".cursorrules",
+    ".windsurfrules",
+    ".roorules",
+    ".kilocode",
+    ".rules",
+    ".goosehints",
+    ".junie",
+    ".augment",
+    ".augment-guidelines",
+    ".amazonq",
+    ".trae",
+    ".openhands",
+    ".factory",
     // Shells and sessions.
     ".bashrc",
     ".bash_profile",
@@ -235,6 +261,22 @@ mod tests {
             "OPENCO~1.JSO",
             ".direnvrc",
             ".devcontainer.json",
+            "AGENTS.md",
+            "agents.md",
+            "AGENTS.override.md",
+            "AGENTS~1.MD",
+            "AGENTS.md.",
+            "CLAUDE.md",
+            "Claude.MD",
+            "CLAUDE.local.md",
+            "CLAUDE.md::$DATA",
+            "GEMINI.md",
+            ".cursorrules",
+            ".windsurfrules",
+            ".clinerules",
+            "copilot-instructions.md",
+            "COPILO~1.MD",
+            ".goosehints",
         ] {
             assert!(is_protected_name(name), "{name:?}");
             assert!(
@@ -250,6 +292,12 @@ mod tests {
             "git",
             ".github",
             ".gitignore",
+            "README.md",
+            "agents",
+            "claude",
+            "claude.txt",
+            "myagents.md",
+            "agents.md.bak",
             "git~",
             "git~x",
             "gitt~1",
