@@ -37,7 +37,7 @@ use actix_web::web::Data;
 use holdpoint_common::Who;
 use holdpoint_common::api::DaemonStatus;
 use holdpoint_session::Engine;
-use holdpoint_session::folders::{self, Folders};
+use holdpoint_session::folders::{self, Folders, open_unchangeable};
 use holdpoint_session::model::Catalog;
 use holdpoint_session::store::Sqlite;
 use holdpoint_tools::Supervisor;
@@ -109,7 +109,10 @@ pub(crate) fn run(
     let browsers = web::browsers(&config, folders)?;
     browsers.sweep();
     let engine = Engine::builder(catalog).limits(config.limits.clone()).store(store.clone());
-    let engine = engine.own_folders(folders.all()).sandbox_folder(folders.sandbox());
+    let engine = engine
+        .own_folders(folders.all())
+        .sandbox_folder(folders.sandbox())
+        .user_instructions(folders.instructions_file(), open_unchangeable);
     let engine = engine.tools(web::tools(&browsers)).supervisor(Supervisor::ThisProgram).start()?;
     let runtime = runtime()?;
 

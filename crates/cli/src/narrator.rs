@@ -216,7 +216,9 @@ impl Narrator {
                 return None;
             }
             TurnFact::AssistantMessage(message) => return text_cut(message),
-            TurnFact::StepFinished { omitted: None, .. } => return None,
+            TurnFact::InstructionsRead { .. } | TurnFact::StepFinished { omitted: None, .. } => {
+                return None;
+            }
             TurnFact::StepFinished { omitted: Some(omission), .. } => {
                 Remark::new(Tone::Warning, resend_notice(omission))
             }

@@ -46,8 +46,7 @@ pub struct Config {
     /// Boundary at which a run is held: `iteration` for the end of the current iteration, or `step`
     /// for the end of the current step. Default: `iteration`.
     pub hold_at: HoldAt,
-    /// System prompt for models, instead of the built-in one. The workspace's `AGENTS.md` is added
-    /// to it.
+    /// System prompt for models, instead of the built-in one. Instruction files are added to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
     /// Log levels of the daemon, and of a Node.js program that takes the log, for example `debug`

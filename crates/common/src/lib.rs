@@ -28,6 +28,7 @@ mod event;
 mod gaps;
 mod hold;
 mod id;
+mod instructions;
 mod job;
 pub mod json;
 pub mod limits;
@@ -82,6 +83,7 @@ pub use event::{
     AskFact, Body, Delta, Event, Fact, ItemKind, JobFact, PromptFact, RunFact, SessionFact,
     TaskFact, ToolFact, TurnFact,
 };
+pub use instructions::InstructionFile;
 pub use job::{Job, JobEnd};
 pub use message::{
     AssistantMessage, Block, BlockKind, FileMark, Omission, Omitted, Part, ToolCall, ToolResult,

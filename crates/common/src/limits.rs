@@ -182,5 +182,10 @@ pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(5 * 60);
 /// Maximum total of the waits between the tries of one model request.
 pub const RETRY_TOTAL: Duration = Duration::from_secs(15 * 60);
 
-/// Maximum bytes of a workspace's `AGENTS.md` that are sent to a model.
+/// Maximum bytes of a project's instruction files together that are sent to a model, and of the
+/// user's own file.
 pub const MAX_PROJECT_BYTES: usize = 32 * 1024;
+
+/// Maximum number of folders that may have instruction files of a project: the workspace and those
+/// above it. In a deeper workspace, the root of its repository is not found.
+pub const MAX_PROJECT_FOLDERS: usize = 32;

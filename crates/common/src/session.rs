@@ -12,6 +12,7 @@ use crate::ask::{Ask, AsksMode};
 use crate::gaps::Gaps;
 use crate::hold::Hold;
 use crate::id::{AskId, PromptId, SessionId, TurnId};
+use crate::instructions::InstructionFile;
 use crate::job::Job;
 use crate::policy::{PolicyMode, PolicyRules};
 use crate::run::{LastRun, Run, RunProgress};
@@ -196,6 +197,9 @@ pub struct Snapshot {
     /// Fill level of the model's context; absent before the first answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<ContextFill>,
+    /// Instruction files that the last turn found, the user's first and the nearest one last.
+    #[serde(default, skip_serializing_if = "is_empty")]
+    pub instructions: Arc<Vec<InstructionFile>>,
     /// Paths of the files that the session has changed, relative to the workspace if they are
     /// inside.
     pub files_modified: Arc<BTreeSet<String>>,
@@ -212,6 +216,10 @@ pub struct Snapshot {
     /// Whether the session is logged at debug level.
     #[serde(default)]
     pub is_debug_enabled: bool,
+}
+
+fn is_empty(files: &Arc<Vec<InstructionFile>>) -> bool {
+    files.is_empty()
 }
 
 impl Snapshot {
@@ -254,6 +262,7 @@ impl Snapshot {
             notes,
             usage,
             context,
+            instructions,
             files_modified,
             clients,
             saved,
@@ -285,6 +294,8 @@ impl Snapshot {
             && *title == other.title
             && *last_line == other.last_line
             && (Arc::ptr_eq(settings, &other.settings) || *settings == other.settings)
+            && (Arc::ptr_eq(instructions, &other.instructions)
+                || *instructions == other.instructions)
             && (Arc::ptr_eq(files_modified, &other.files_modified)
                 || *files_modified == other.files_modified)
             && queue.len() == other.queue.len()

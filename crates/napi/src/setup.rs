@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use holdpoint_common::{Config, SessionSettings};
-use holdpoint_session::folders::{Folders, LockError, SessionsLock};
+use holdpoint_session::folders::{Folders, LockError, SessionsLock, open_unchangeable};
 use holdpoint_session::model::Catalog;
 use holdpoint_session::store::Sqlite;
 use holdpoint_session::{Engine, builtin_tools};
@@ -22,6 +22,8 @@ pub(crate) struct Setup {
     own_folders: Vec<PathBuf>,
     /// Folder for the files of sandboxes.
     sandbox_folder: Option<PathBuf>,
+    /// User's own instruction file; `None` without a folder for it.
+    user_instructions: Option<PathBuf>,
     saved: Option<SavedSessions>,
 }
 
@@ -38,6 +40,7 @@ impl Setup {
         let folders = Folders::find(state_dir.map(Path::new));
         let own_folders = folders.as_ref().map(Folders::all).unwrap_or_default();
         let sandbox_folder = folders.as_ref().ok().map(Folders::sandbox);
+        let user_instructions = folders.as_ref().ok().map(Folders::instructions_file);
         let browsers =
             folders.as_ref().ok().map(|folders| Browsers::new(config.web.clone(), folders.web()));
         let browsers = browsers
@@ -47,12 +50,19 @@ impl Setup {
             Some(_) => Some(SavedSessions::open(&folders?)?),
             None => None,
         };
-        Ok(Self { config: Arc::new(config), browsers, own_folders, sandbox_folder, saved })
+        Ok(Self {
+            config: Arc::new(config),
+            browsers,
+            own_folders,
+            sandbox_folder,
+            user_instructions,
+            saved,
+        })
     }
 
     /// Starts an engine.
     pub(crate) fn engine(&self, supervisor: Supervisor) -> Result<Engine, Failure> {
-        let Self { config, browsers, own_folders, sandbox_folder, saved } = self;
+        let Self { config, browsers, own_folders, sandbox_folder, user_instructions, saved } = self;
         // Providers come from the supplies of each session.
         let engine = Engine::builder(Catalog::new(config, |_| None)).limits(config.limits.clone());
         let engine = engine
@@ -61,6 +71,10 @@ impl Setup {
             .tools(toolbox_maker(browsers.clone()));
         let engine = match sandbox_folder {
             Some(folder) => engine.sandbox_folder(folder),
+            None => engine,
+        };
+        let engine = match user_instructions {
+            Some(file) => engine.user_instructions(file, open_unchangeable),
             None => engine,
         };
         let engine = match saved {

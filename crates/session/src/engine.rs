@@ -1,6 +1,8 @@
 //! The engine: the threads that run sessions, models and tools. A process has one.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
@@ -13,6 +15,7 @@ use holdpoint_tools::{
 use thiserror::Error;
 use tokio::runtime;
 
+use crate::instructions::UserFile;
 use crate::local::{LoadMeter, RefusalLog};
 use crate::manager::{Manager, Shutdown};
 use crate::model::Catalog;
@@ -48,6 +51,7 @@ pub struct EngineBuilder {
     own_folders: Vec<PathBuf>,
     sandbox_folder: Option<PathBuf>,
     system: Arc<str>,
+    user_instructions: Option<UserFile>,
 }
 
 /// The error of an engine that could not start.
@@ -69,6 +73,7 @@ impl Engine {
             own_folders: Vec::new(),
             sandbox_folder: None,
             system: SYSTEM_PROMPT.into(),
+            user_instructions: None,
         }
     }
 
@@ -147,6 +152,17 @@ impl EngineBuilder {
         Self { system: text.into(), ..self }
     }
 
+    /// Sets the user's own instruction file, which need not exist. Each turn opens it with `open`,
+    /// which must not block, and should refuse a file that another user can change, as
+    /// `folders::open_unchangeable` does: the model takes its text as the user's words.
+    pub fn user_instructions(
+        self,
+        path: impl Into<PathBuf>,
+        open: fn(&Path) -> io::Result<File>,
+    ) -> Self {
+        Self { user_instructions: Some(UserFile { path: path.into(), open }), ..self }
+    }
+
     /// Starts the engine and its threads.
     ///
     /// # Errors
@@ -174,6 +190,7 @@ impl EngineBuilder {
             supervisor: self.supervisor,
             own_folders: self.own_folders,
             system: self.system,
+            user_instructions: self.user_instructions,
             tool_bytes: OnceLock::new(),
             tokenizer: Arc::default(),
             runtime: runtime.handle().clone(),

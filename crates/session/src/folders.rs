@@ -17,7 +17,7 @@ use holdpoint_common::{Config, ConfigError};
 use holdpoint_tools::{Ancestry, SupervisorAbove};
 
 pub use lock::{LockError, SessionsLock};
-pub use private::{Exposed, check_file, make_folder, open};
+pub use private::{Exposed, check_file, make_folder, open, open_unchangeable};
 pub(crate) use private::{check, check_above};
 
 /// The maximum length of a socket's path in bytes: the size in `sockaddr_un`, without the closing
@@ -179,6 +179,13 @@ impl Folders {
     #[must_use]
     pub fn config_file(&self) -> PathBuf {
         self.config.join("config.toml")
+    }
+
+    /// The path of the user's own instruction file, which need not exist; see
+    /// [`EngineBuilder::user_instructions`](crate::EngineBuilder::user_instructions).
+    #[must_use]
+    pub fn instructions_file(&self) -> PathBuf {
+        self.config.join("AGENTS.md")
     }
 
     /// The folder that holds the sessions.

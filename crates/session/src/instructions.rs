@@ -1,112 +1,92 @@
-//! The project's own instructions, from its `AGENTS.md`, as a quotation in the system prompt.
+//! The instruction files that a turn reads, as quotations in the system prompt: the user's own, and
+//! those of the project.
 
-use std::fs::OpenOptions;
-use std::io::{self, Read};
-use std::os::unix::fs::OpenOptionsExt;
+mod files;
+
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use holdpoint_common::limits::MAX_PROJECT_BYTES;
-use rustix::fs::OFlags;
+use holdpoint_common::InstructionFile;
 
-/// The file in a workspace that is addressed to agents.
-const FILE: &str = "AGENTS.md";
+use crate::session_env::SessionEnv;
+use files::{Found, project_files, user_file};
 
-/// The system prompt for a session in this workspace, and a message for the user if a part of the
-/// project's file is left out of it.
-pub(crate) async fn system_prompt(
-    system: &Arc<str>,
-    workspace: &Path,
-) -> (Arc<str>, Option<String>) {
-    let root = PathBuf::from(workspace);
-    let read =
-        tokio::task::spawn_blocking(move || read(&root)).await.map_err(io::Error::other).flatten();
-    let (text, notice) = match read {
-        Ok(None) => (None, None),
-        Ok(Some(Instructions { text, bytes, is_utf8 })) => {
-            let notices: Vec<_> =
-                too_long_notice(bytes).into_iter().chain(not_utf8_notice(is_utf8)).collect();
-            (Some(text), (!notices.is_empty()).then(|| notices.join("; ")))
+/// The text before the quotation of the user's file.
+const USER_INTRODUCTION: &str = include_str!("../prompts/user.md");
+
+/// The text before the quotations of the project's files.
+const PROJECT_INTRODUCTION: &str = include_str!("../prompts/project.md");
+
+/// The user's own instruction file, which need not exist.
+#[derive(Clone)]
+pub(crate) struct UserFile {
+    pub(crate) path: PathBuf,
+    /// Opens the file, and refuses one that another user can change.
+    pub(crate) open: fn(&Path) -> io::Result<File>,
+}
+
+/// The system prompt of a turn, and the files that it quotes.
+pub(crate) struct Instructions {
+    pub(crate) system: Arc<str>,
+    /// All files that were found, the user's first and the nearest one last.
+    pub(crate) files: Vec<InstructionFile>,
+    /// A message for the user if a file, or a part of one, is left out because of a fault.
+    pub(crate) notice: Option<String>,
+}
+
+/// Reads the instruction files for a turn of this session.
+pub(crate) async fn read(env: &SessionEnv) -> Instructions {
+    let workspace = env.workspace.root().to_owned();
+    let user = env.user_instructions.clone();
+    let find = move || (user.and_then(|user| user_file(&user)), project_files(&workspace));
+    let (user, project) = match tokio::task::spawn_blocking(find).await {
+        Ok(found) => found,
+        Err(error) => {
+            let notice = format!("the instruction files are left out: {error}");
+            return Instructions {
+                system: Arc::clone(&env.system),
+                files: Vec::new(),
+                notice: Some(notice),
+            };
         }
-        Err(error) => (None, Some(format!("{FILE} is left out: {error}"))),
     };
+    let system = with_quotations(&env.system, user.as_ref(), &project);
+    let all: Vec<_> = user.into_iter().chain(project).collect();
+    let notices: Vec<_> = all.iter().filter_map(Found::notice).collect();
+    let notice = (!notices.is_empty()).then(|| notices.join("; "));
     if let Some(notice) = &notice {
         tracing::warn!("{notice}");
     }
-    (text.map_or_else(|| Arc::clone(system), |text| add_quotation(system, &text).into()), notice)
+    Instructions { system, files: all.into_iter().map(InstructionFile::from).collect(), notice }
 }
 
-/// The text of the file, at most [`MAX_PROJECT_BYTES`] bytes of it.
-struct Instructions {
-    text: String,
-    /// The size of the whole file in bytes.
-    bytes: u64,
-    /// Whether the text is valid UTF-8.
-    is_utf8: bool,
-}
-
-fn not_utf8_notice(is_utf8: bool) -> Option<String> {
-    let notice =
-        format!("{FILE} is not UTF-8: the model gets \u{fffd} for invalid bytes; save it as UTF-8");
-    (!is_utf8).then_some(notice)
-}
-
-fn too_long_notice(bytes: u64) -> Option<String> {
-    let most = MAX_PROJECT_BYTES as u64;
-    (bytes > most).then(|| {
-        let [most, all] = [most, bytes].map(|bytes| bytes.div_ceil(1024));
-        format!("{FILE} is too long: the model gets only the first {most} of its {all} KiB")
-    })
-}
-
-/// Reads the file; `None` if it does not exist or is blank. Never blocks: a pipe or a device is
-/// refused without reading it.
-///
-/// # Errors
-/// The file can't be read, is not text, or is a link that leads out of the workspace or to a
-/// missing file.
-fn read(workspace: &Path) -> io::Result<Option<Instructions>> {
-    let root = workspace.canonicalize()?;
-    let path = match root.join(FILE).canonicalize() {
-        Ok(path) if path.starts_with(&root) => path,
-        Ok(_) => return Err(io::Error::other("it is a link that leads out of the workspace")),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let is_link = root.join(FILE).symlink_metadata().is_ok();
-            return if is_link { Err(io::Error::other("it is a dangling link")) } else { Ok(None) };
-        }
-        Err(error) => return Err(error),
-    };
-    let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY;
-    let flags = i32::try_from(flags.bits()).map_err(io::Error::other)?;
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
-    let metadata = file.metadata()?;
-    if !metadata.is_file() {
-        return Err(io::Error::other("it is not a file"));
+/// Adds the texts of the files to the system prompt.
+fn with_quotations(system: &Arc<str>, user: Option<&Found>, project: &[Found]) -> Arc<str> {
+    let user = user.and_then(|found| found.text.as_deref());
+    let project: Vec<_> =
+        project.iter().filter_map(|found| Some((&found.path, found.text.as_deref()?))).collect();
+    if user.is_none() && project.is_empty() {
+        return Arc::clone(system);
     }
-    let mut start = Vec::new();
-    file.take(MAX_PROJECT_BYTES as u64 + 1).read_to_end(&mut start)?;
-    // The file may have grown in the meantime.
-    let bytes = metadata.len().max(start.len() as u64);
-    if start.contains(&0) {
-        return Err(io::Error::other(
-            "it contains zero bytes, like binary or UTF-16 text; save it as UTF-8",
-        ));
+    let mut prompt = format!("{}\n", system.trim_end());
+    if let Some(text) = user {
+        prompt.extend(["\n", USER_INTRODUCTION.trim_end(), "\n\n"]);
+        quote(&mut prompt, text);
     }
-    // A character that the limit splits does not make the file invalid.
-    let is_utf8 = str::from_utf8(&start)
-        .map_or_else(|error| error.error_len().is_none() && bytes > start.len() as u64, |_| true);
-    let mut text = String::from_utf8_lossy(&start).into_owned();
-    if start.len() > MAX_PROJECT_BYTES {
-        text.truncate(text.floor_char_boundary(MAX_PROJECT_BYTES));
-        text.push_str("\n[... the rest is left out: the file is too long ...]");
+    if !project.is_empty() {
+        prompt.extend(["\n", PROJECT_INTRODUCTION.trim_end(), "\n"]);
     }
-    Ok((!text.trim().is_empty()).then_some(Instructions { text, bytes, is_utf8 }))
+    for (path, text) in project {
+        prompt.extend(["\n", path, ":\n\n"]);
+        quote(&mut prompt, text);
+    }
+    prompt.into()
 }
 
-/// Adds the project's text to the system prompt. Each line is quoted, so that no line can end the
-/// quotation.
-fn add_quotation(system: &str, text: &str) -> String {
-    let mut prompt = format!("{}\n\n{}\n\n", system.trim_end(), INTRODUCTION.trim_end());
+/// Quotes each line of the text, so that no line can end the quotation.
+fn quote(prompt: &mut String, text: &str) {
     // A character that might end a line for a model ends one here.
     let text = text
         .replace("\r\n", "\n")
@@ -119,8 +99,4 @@ fn add_quotation(system: &str, text: &str) -> String {
         );
         prompt.push('\n');
     }
-    prompt
 }
-
-/// The text before the quotation.
-const INTRODUCTION: &str = include_str!("../prompts/project.md");

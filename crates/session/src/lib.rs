@@ -52,6 +52,7 @@ pub mod folders;
 pub mod form;
 mod handle;
 pub mod history;
+mod instructions;
 mod lane;
 #[cfg(feature = "levels")]
 pub mod levels;
@@ -60,7 +61,6 @@ mod local;
 mod manager;
 pub mod model;
 mod names;
-mod project;
 #[cfg(feature = "remote")]
 pub mod remote;
 mod repository;

@@ -10,6 +10,7 @@ use holdpoint_tools::{Policy, Processes, Sandbox, Supervisor, Toolbox, Workspace
 use tokio::runtime;
 
 use crate::context::Tokenizer;
+use crate::instructions::UserFile;
 use crate::model::{Catalog, Model, ModelRequest};
 use crate::sandboxes::{SandboxedSession, Sandboxes};
 use crate::state::Moment;
@@ -27,6 +28,7 @@ pub(crate) struct EngineEnv {
     pub(crate) own_folders: Vec<PathBuf>,
     pub(crate) sandboxes: Sandboxes,
     pub(crate) system: Arc<str>,
+    pub(crate) user_instructions: Option<UserFile>,
     /// The size of the tools in a request in bytes, measured once.
     pub(crate) tool_bytes: OnceLock<u64>,
     pub(crate) tokenizer: Arc<Tokenizer>,
@@ -44,6 +46,7 @@ pub(crate) struct SessionEnv {
     pub(crate) sandbox: Option<Sandbox>,
     pub(crate) limits: Arc<Limits>,
     pub(crate) system: Arc<str>,
+    pub(crate) user_instructions: Option<UserFile>,
     pub(crate) fixed_bytes: u64,
     pub(crate) tokenizer: Arc<Tokenizer>,
     pub(crate) runtime: runtime::Handle,
@@ -114,6 +117,7 @@ impl EngineEnv {
             limits: Arc::clone(&self.limits),
             fixed_bytes: self.fixed_bytes(settings, &system),
             system,
+            user_instructions: self.user_instructions.clone(),
             tokenizer: Arc::clone(&self.tokenizer),
             runtime: self.runtime.clone(),
             not_saved: self.not_saved(),

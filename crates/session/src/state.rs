@@ -20,9 +20,9 @@ use std::sync::Arc;
 
 use holdpoint_common::{
     AnsweredBy, Ask, AskCloseCause, AskRequest, AsksMode, CallId, ContextFill, Event, Fact,
-    FileMark, Gaps, Hold, ItemId, Job, JobFact, LastRun, LastTurn, PolicyMode, PolicyRules,
-    PromptFact, PromptId, Run, RunFact, SandboxSettings, SessionFact, SessionId, SessionSettings,
-    SessionStatus, SessionSummary, Tasks, Timestamp, TurnFact, TurnId, Usage,
+    FileMark, Gaps, Hold, InstructionFile, ItemId, Job, JobFact, LastRun, LastTurn, PolicyMode,
+    PolicyRules, PromptFact, PromptId, Run, RunFact, SandboxSettings, SessionFact, SessionId,
+    SessionSettings, SessionStatus, SessionSummary, Tasks, Timestamp, TurnFact, TurnId, Usage,
 };
 
 pub use conversation::{Conversation, MAX_CONVERSATION_BYTES};
@@ -90,6 +90,8 @@ pub struct State {
     usage: Usage,
     context: Option<ContextFill>,
     last_turn: Option<LastTurn>,
+    /// The instruction files that the last turn found.
+    instructions: Arc<Vec<InstructionFile>>,
     files_modified: Arc<BTreeSet<String>>,
     /// The newest mark of every file that a call has read or written, by path.
     files_seen: BTreeMap<String, FileMark>,
@@ -175,6 +177,7 @@ impl State {
             usage: Usage::default(),
             context: None,
             last_turn: None,
+            instructions: Arc::default(),
             files_modified: Arc::default(),
             files_seen: BTreeMap::new(),
         }

@@ -27,9 +27,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use crate::context::{Bounds, Counter};
+use crate::instructions::{self, Instructions};
 use crate::lane::{GateAnswer, LaneMessage};
 use crate::model::ModelError;
-use crate::project;
 use crate::repository::Repository;
 use crate::session_env::SessionEnv;
 use crate::state::{Conversation, Gate, Report};
@@ -70,13 +70,17 @@ pub(crate) async fn run(setup: TurnSetup) {
     let TurnSetup { toolbox, background, cancel, lane: to_actor, asks, alive, .. } = setup;
     let specs = toolbox.specs().cloned().collect();
     // A cut in the meantime takes effect at the first gate.
-    let system =
-        cancel.run_until_cancelled(project::system_prompt(&env.system, env.workspace.root())).await;
-    let (system, project_cut) = system.unwrap_or_else(|| (Arc::clone(&env.system), None));
-    if let Some(reason) = project_cut {
-        // If the actor is gone, the token is cancelled.
-        let _ = to_actor.send(LaneMessage::Report(Report::ProjectCut { reason })).await;
-    }
+    let system = match cancel.run_until_cancelled(instructions::read(&env)).await {
+        None => Arc::clone(&env.system),
+        Some(Instructions { system, files, notice }) => {
+            let cut = notice.map(|reason| Report::ProjectCut { reason });
+            for report in [Report::InstructionsRead(files)].into_iter().chain(cut) {
+                // If the actor is gone, the token is cancelled.
+                let _ = to_actor.send(LaneMessage::Report(report)).await;
+            }
+            system
+        }
+    };
     let repository_before =
         if iteration { cancel.run_until_cancelled(Repository::now(&env)).await } else { None };
     let repository_before = repository_before.flatten();

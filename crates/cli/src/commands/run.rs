@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 
 use holdpoint_common::{AsksMode, Config};
-use holdpoint_session::folders::Folders;
+use holdpoint_session::folders::{Folders, open_unchangeable};
 use holdpoint_session::model::{Catalog, DefaultModel};
 use holdpoint_session::{AttachFrom, Engine, Sessions};
 use holdpoint_tools::Supervisor;
@@ -85,13 +85,11 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         let browsers = web::browsers(&config, folders)?;
         let builder =
             Engine::builder(catalog).limits(config.limits.clone()).tools(web::tools(&browsers));
-        Ok::<_, CliError>(
-            builder
-                .own_folders(folders.all())
-                .sandbox_folder(folders.sandbox())
-                .supervisor(Supervisor::ThisProgram)
-                .start()?,
-        )
+        let builder = builder
+            .own_folders(folders.all())
+            .sandbox_folder(folders.sandbox())
+            .user_instructions(folders.instructions_file(), open_unchangeable);
+        Ok::<_, CliError>(builder.supervisor(Supervisor::ThisProgram).start()?)
     });
     let engine = engine.transpose()?;
     block_on(async {

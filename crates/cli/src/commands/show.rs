@@ -3,7 +3,8 @@
 use std::time::SystemTime;
 
 use holdpoint_common::{
-    Hold, SandboxLevel, SandboxSettings, SessionSummary, Snapshot, Timestamp, Usage,
+    Hold, InstructionFile, SandboxLevel, SandboxSettings, SessionSummary, Snapshot, Timestamp,
+    Usage,
 };
 use holdpoint_session::folders::Folders;
 use holdpoint_tools::shown::prose_line;
@@ -132,6 +133,7 @@ fn lines(snapshot: &Snapshot, is_live: bool) -> Vec<(&'static str, String)> {
     if let Some(context) = &snapshot.context {
         lines.push(("context", format!("{} of {} tokens", context.tokens, context.limit)));
     }
+    lines.extend(snapshot.instructions.iter().map(instruction_line));
     lines.extend(snapshot.files_modified.iter().map(|file| ("changed", file.clone())));
     lines.push(("clients", snapshot.clients.to_string()));
     if !snapshot.gaps.is_empty() {
@@ -148,6 +150,15 @@ fn lines(snapshot: &Snapshot, is_live: bool) -> Vec<(&'static str, String)> {
 fn sandbox_text(sandbox: &SandboxSettings) -> String {
     let with_network = sandbox.level != SandboxLevel::Off && sandbox.network;
     format!("{}{}", sandbox.level, if with_network { ", with the network" } else { "" })
+}
+
+fn instruction_line(file: &InstructionFile) -> (&'static str, String) {
+    let InstructionFile { path, bytes, reason } = file;
+    match reason {
+        None => ("reads", path.clone()),
+        Some(reason) if *bytes == 0 => ("not read", format!("{path}: {reason}")),
+        Some(reason) => ("reads", format!("{path}: {reason}")),
+    }
 }
 
 fn hold_text(snapshot: &Snapshot) -> Option<String> {

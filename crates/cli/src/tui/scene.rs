@@ -305,6 +305,7 @@ pub(super) fn snapshot(name: &str) -> Snapshot {
         notes: Arc::default(),
         usage: Usage::default(),
         context: None,
+        instructions: Arc::default(),
         files_modified: Arc::default(),
         clients: 1,
         saved: true,

@@ -13,6 +13,7 @@ mod every_path;
 mod from_tool;
 pub(crate) mod harness;
 mod hostile;
+mod instructions;
 mod killed;
 mod logs;
 mod looping;

@@ -8,6 +8,7 @@ use crate::ask::{Ask, AsksMode};
 use crate::client::{RefusedClient, Who};
 use crate::hold::Hold;
 use crate::id::{AskId, CallId, PromptId, TaskId, TurnId};
+use crate::instructions::InstructionFile;
 use crate::job::{Job, JobEnd};
 use crate::message::{AssistantMessage, Omission, ToolResult};
 use crate::run::{RunEnd, RunLimits, RunProgress, RunSettings};
@@ -167,7 +168,14 @@ kinds! {
             #[serde(default, skip_serializing_if = "Option::is_none")]
             omitted: Option<Omission>,
         },
-        /// Some or all of the workspace's `AGENTS.md` does not reach the model in this turn.
+        /// The turn found other instruction files than the last one, or the model gets another part
+        /// of one.
+        "instructionsRead" => InstructionsRead {
+            /// All instruction files that were found, the user's first and the nearest one last.
+            files: Vec<InstructionFile>,
+        },
+        /// Because of a fault, some or all of an instruction file does not reach the model in this
+        /// turn.
         "projectCut" => ProjectCut {
             /// Description of the missing part and the reason, on one line.
             reason: String,

@@ -95,6 +95,10 @@ fn turn_fact_bytes(fact: &TurnFact) -> usize {
         TurnFact::StepFinished { omitted, .. } => {
             omitted.as_ref().map_or(0, |omission| omission.reason.len())
         }
+        TurnFact::InstructionsRead { files } => files
+            .iter()
+            .map(|file| size_of_val(file) + file.path.len() + optional_text_bytes(&file.reason))
+            .sum(),
         TurnFact::ProjectCut { reason } => reason.len(),
         TurnFact::Finished { error, receipt, .. } => {
             optional_text_bytes(error) + receipt.as_ref().map_or(0, receipt_bytes)

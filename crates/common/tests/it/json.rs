@@ -7,13 +7,13 @@ use holdpoint_common::{
     Answer, AnsweredBy, Ask, AskCloseCause, AskFact, AskId, AskOrigin, AskRequest, AsksMode,
     AssistantMessage, Block, BlockKind, Body, CallId, ContextFill, CutCause, Delta, EndedProcesses,
     Event, Fact, FileMark, Gap, HeadAndTail, HistoryCut, HistoryLimit, Hold, HoldAt, HoldCause,
-    HoldState, ItemId, ItemKind, Job, JobEnd, JobFact, LastRun, LastTurn, Note, Omission, Omitted,
-    Outcome, PauseKind, PauseRequest, PauseResponse, PolicyMode, PolicyRules, PromptFact, PromptId,
-    Question, QuestionOption, QuestionReply, QuestionRequest, QuestionResponse, QueuedPrompt,
-    Receipt, RefusedClient, RestoreCause, Run, RunEnd, RunFact, RunLimit, RunLimits, RunProgress,
-    RunSettings, SandboxSettings, SessionFact, SessionSettings, SessionStatus, SessionSummary,
-    Snapshot, StopHow, StoppedTool, Task, TaskFact, TaskId, TaskState, Timestamp, ToolCall,
-    ToolFact, ToolResult, ToolStatus, TurnFact, TurnId, Usage, Who,
+    HoldState, InstructionFile, ItemId, ItemKind, Job, JobEnd, JobFact, LastRun, LastTurn, Note,
+    Omission, Omitted, Outcome, PauseKind, PauseRequest, PauseResponse, PolicyMode, PolicyRules,
+    PromptFact, PromptId, Question, QuestionOption, QuestionReply, QuestionRequest,
+    QuestionResponse, QueuedPrompt, Receipt, RefusedClient, RestoreCause, Run, RunEnd, RunFact,
+    RunLimit, RunLimits, RunProgress, RunSettings, SandboxSettings, SessionFact, SessionSettings,
+    SessionStatus, SessionSummary, Snapshot, StopHow, StoppedTool, Task, TaskFact, TaskId,
+    TaskState, Timestamp, ToolCall, ToolFact, ToolResult, ToolStatus, TurnFact, TurnId, Usage, Who,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -96,6 +96,14 @@ fn run() -> Run {
         waits_until: Some(NOW),
         cut: true,
     }
+}
+
+fn instructions() -> Vec<InstructionFile> {
+    let reason = "ignored because AGENTS.md is there".to_owned();
+    vec![
+        InstructionFile { path: "AGENTS.md".into(), bytes: 120, reason: None },
+        InstructionFile { path: "CLAUDE.md".into(), bytes: 0, reason: Some(reason) },
+    ]
 }
 
 fn note() -> Note {
@@ -185,6 +193,7 @@ fn facts() -> Vec<Fact> {
         Fact::Turn(TurnFact::AssistantMessage(message)),
         Fact::Tool(ToolFact::Started { call: CallId(3) }),
         Fact::Tool(ToolFact::Finished(result)),
+        Fact::Turn(TurnFact::InstructionsRead { files: instructions() }),
         Fact::Turn(TurnFact::ProjectCut {
             reason: "AGENTS.md is left out: it is not a file".into(),
         }),
@@ -403,6 +412,7 @@ fn sessions() {
         }]),
         notes: Arc::new(vec![note()]),
         usage: Usage::estimate(250, 25),
+        instructions: Arc::new(instructions()),
         files_modified: Arc::new(["a.txt".to_owned()].into()),
         clients: 2,
         saved: true,

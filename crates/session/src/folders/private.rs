@@ -138,17 +138,31 @@ pub(crate) fn check_unchangeable(path: &Path) -> Result<(), Exposed> {
 /// Reads a file that no other user can change or replace. The inner error is that of
 /// [`check_unchangeable`].
 pub(super) fn read_unchangeable(path: &Path) -> io::Result<Result<String, Exposed>> {
-    // A pipe of another user would block.
-    let flags = OFlags::NONBLOCK.bits().cast_signed();
-    let mut file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
-    // The opened file is checked as well: another one may be at the path by now.
-    let opened = file.metadata()?;
-    if let Err(exposed) = check_unchangeable(path).and_then(|()| check_found(path, &opened)) {
-        return Ok(Err(exposed));
-    }
+    let mut file = match open_checked(path)? {
+        Ok(file) => file,
+        Err(exposed) => return Ok(Err(exposed)),
+    };
     let mut text = String::new();
     file.read_to_string(&mut text)?;
     Ok(Ok(text))
+}
+
+/// Opens a file for reading that no other user can change or replace. Does not block.
+///
+/// # Errors
+/// The file can't be opened, or another user could change or replace it ([`Exposed`]).
+pub fn open_unchangeable(path: &Path) -> io::Result<File> {
+    open_checked(path)?.map_err(io::Error::other)
+}
+
+fn open_checked(path: &Path) -> io::Result<Result<File, Exposed>> {
+    // A pipe of another user would block.
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    // The opened file is checked as well: another one may be at the path by now.
+    let opened = file.metadata()?;
+    let checked = check_unchangeable(path).and_then(|()| check_found(path, &opened));
+    Ok(checked.map(|()| file))
 }
 
 fn check_with_links(path: &Path, links: &mut usize) -> Result<(), Exposed> {

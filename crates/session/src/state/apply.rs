@@ -180,6 +180,7 @@ impl State {
                     turn.open_step = None;
                 }
             }
+            TurnFact::InstructionsRead { files } => self.instructions = Arc::new(files.clone()),
             // Notices to readers; they change no state.
             TurnFact::HistoryCut(_) | TurnFact::ProjectCut { .. } => {}
             TurnFact::Cut { cause } => self.cut(cause),

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use holdpoint_common::api::Verb;
 use holdpoint_common::{
-    AskRequest, AssistantMessage, CallId, ContextFill, EndedProcesses, Event, HistoryCut, JobEnd,
-    Limits, Omission, Outcome, PauseKind, PauseRequest, Refused, RestoreCause, StoppedTool,
-    TaskRequest, Timestamp, ToolResult, TurnId, Usage, Who,
+    AskRequest, AssistantMessage, CallId, ContextFill, EndedProcesses, Event, HistoryCut,
+    InstructionFile, JobEnd, Limits, Omission, Outcome, PauseKind, PauseRequest, Refused,
+    RestoreCause, StoppedTool, TaskRequest, Timestamp, ToolResult, TurnId, Usage, Who,
 };
 
 use super::decide::DecisionBuilder;
@@ -199,7 +199,9 @@ pub enum Report {
         /// The part that the next request leaves out, because the provider refused this one.
         omitted: Option<Omission>,
     },
-    /// The model does not receive the workspace's `AGENTS.md`, or only a part of it.
+    /// The turn has found these instruction files.
+    InstructionsRead(Vec<InstructionFile>),
+    /// The model does not receive an instruction file, or only a part of it.
     ProjectCut {
         /// How much is missing, and why.
         reason: String,

@@ -45,6 +45,7 @@ impl State {
             notes: Arc::clone(&self.tasks.notes),
             usage: self.usage_so_far(),
             context: self.context,
+            instructions: Arc::clone(&self.instructions),
             files_modified: Arc::clone(&self.files_modified),
             clients,
             saved: not_saved.is_none(),

@@ -136,8 +136,10 @@ async fn m_e6_a_project_file_that_is_not_utf8_is_reported() {
     assert_eq!(prompt_and_notice(&harness).await.1.as_deref(), Some(why));
     let long = [&b"\xfc"[..], "é".repeat(MAX_PROJECT_BYTES).as_bytes()].concat();
     fs::write(&file, &long).unwrap();
-    let both =
-        format!("AGENTS.md is too long: the model gets only the first 32 of its 65 KiB; {why}");
+    let both = format!(
+        "AGENTS.md is too long: the model gets only the first 32 of its 65 KiB; {}",
+        why.strip_prefix("AGENTS.md is ").unwrap()
+    );
     assert_eq!(prompt_and_notice(&harness).await.1, Some(both));
     fs::write(&file, [b"x", &long[1..]].concat()).unwrap();
     assert!(prompt_and_notice(&harness).await.1.is_some_and(|cut| cut.ends_with("of its 65 KiB")));

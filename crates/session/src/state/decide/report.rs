@@ -40,6 +40,10 @@ impl Input for RunnerReport {
             Report::StepFinished { usage, context, refused, omitted } => {
                 builder.record(TurnFact::StepFinished { usage, context, refused, omitted });
             }
+            Report::InstructionsRead(files) if files == *builder.state.instructions => {}
+            Report::InstructionsRead(files) => {
+                builder.record(TurnFact::InstructionsRead { files });
+            }
             Report::ProjectCut { reason } => builder.record(TurnFact::ProjectCut { reason }),
             Report::HistoryCut(cut) => builder.record(TurnFact::HistoryCut(cut)),
             Report::FilesChanged(paths) if paths.is_empty() => {}

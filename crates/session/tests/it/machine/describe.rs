@@ -138,6 +138,9 @@ pub(super) fn fact(fact: &Fact) -> String {
         Fact::Tool(ToolFact::Finished(result)) => {
             format!("ToolFinished({} {:?})", result.call, result.status)
         }
+        Fact::Turn(TurnFact::InstructionsRead { files }) => {
+            format!("InstructionsRead({})", files.len())
+        }
         Fact::Turn(TurnFact::ProjectCut { reason }) => format!("ProjectCut({reason})"),
         Fact::Turn(TurnFact::HistoryCut(cut)) => format!("HistoryCut({})", cut.messages),
         Fact::Run(RunFact::FilesChanged { paths }) => format!("FilesChanged({})", paths.join(" ")),
