@@ -109,10 +109,8 @@ pub(crate) fn run(
     let browsers = web::browsers(&config, folders)?;
     browsers.sweep();
     let engine = Engine::builder(catalog).limits(config.limits.clone()).store(store.clone());
-    let engine = engine
-        .own_folders(folders.all())
-        .sandbox_folder(folders.sandbox())
-        .user_instructions(folders.instructions_file(), open_unchangeable);
+    let engine = engine.own_folders(folders.all()).sandbox_folder(folders.sandbox());
+    let engine = engine.user_instructions(folders.instructions_file(), open_unchangeable);
     let engine = engine.tools(web::tools(&browsers)).supervisor(Supervisor::ThisProgram).start()?;
     let runtime = runtime()?;
 

@@ -261,6 +261,18 @@ mod tests {
             "OPENCO~1.JSO",
             ".direnvrc",
             ".devcontainer.json",
+        ] {
+            assert!(is_protected_name(name), "{name:?}");
+            assert!(
+                is_protected(&Path::new("/w/sub").join(name).join("x"), Path::new("/w")),
+                "{name:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn m_g5_instruction_files_are_protected_in_every_spelling() {
+        for name in [
             "AGENTS.md",
             "agents.md",
             "AGENTS.override.md",
@@ -278,11 +290,7 @@ mod tests {
             "COPILO~1.MD",
             ".goosehints",
         ] {
-            assert!(is_protected_name(name), "{name:?}");
-            assert!(
-                is_protected(&Path::new("/w/sub").join(name).join("x"), Path::new("/w")),
-                "{name:?}"
-            );
+            assert!(is_protected(&Path::new("/w/sub").join(name), Path::new("/w")), "{name:?}");
         }
     }
 

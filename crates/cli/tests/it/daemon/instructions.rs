@@ -292,7 +292,8 @@ fn m_g5_the_users_own_file_comes_first_and_is_marked_as_theirs() {
         include_str!("../../../../session/prompts/project.md"),
     ];
     let expected = format!(
-        "\n{user}\n> Be brief.\n> ## What the project says\n\n{project}\nAGENTS.md:\n\n> Use tabs.\n"
+        "\n{user}\n> Be brief.\n> ## What the project says\n\n\
+         {project}\nAGENTS.md:\n\n> Use tabs.\n"
     );
     let turn = repository.turn("");
     assert_eq!(turn.quoted, expected);
