@@ -17,7 +17,7 @@ use rustix::io::Errno;
 
 pub(crate) use open::{OpenParent, open};
 use protected::is_protected;
-pub(crate) use protected::{PROTECTED, folded};
+pub(crate) use protected::{PROTECTED, folded, is_protected_name};
 
 use crate::error::ToolError;
 

@@ -158,7 +158,8 @@ pub(super) fn is_protected(path: &Path, root: &Path) -> bool {
     })
 }
 
-fn is_protected_name(name: &str) -> bool {
+/// Whether a name is protected, or one that some file system treats as equal.
+pub(crate) fn is_protected_name(name: &str) -> bool {
     let folded = folded(name);
     PROTECTED.contains(&&*folded) || PROTECTED.iter().any(|known| is_short_for(&folded, known))
 }

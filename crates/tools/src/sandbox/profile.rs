@@ -1,6 +1,7 @@
 //! The files that processes in a sandbox can read and write.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -8,7 +9,7 @@ use std::{fs, io};
 
 use super::caches;
 use super::confinement::Confinement;
-use crate::place::PROTECTED;
+use crate::place::{PROTECTED, is_protected_name};
 
 /// Files and folders with keys or sessions of the user, relative to the home folder.
 const KEYS: [&str; 52] = [
@@ -88,7 +89,8 @@ const DEVICES: &str = "/dev";
 const USED_DEVICES: [&str; 6] =
     ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
 
-/// The most entries of a folder beside hidden ones that can be read at the level `landlock`.
+/// The most entries of a folder that are examined: for protected names, and at the level `landlock`
+/// for entries beside hidden ones.
 const MAX_ENTRIES: usize = 10_000;
 
 /// The access of processes to a path and everything below it. The nearest path above a file counts.
@@ -316,8 +318,8 @@ impl Layout {
     fn protect(&mut self, workspace: &Path) {
         let is_link =
             |path: &Path| path.symlink_metadata().map_or(true, |metadata| metadata.is_symlink());
-        for name in PROTECTED {
-            let mut path = workspace.join(name);
+        for name in protected_names(workspace) {
+            let mut path = workspace.join(&name);
             if !is_link(&path) && name == ".git" && path.is_dir() {
                 path.push("hooks");
             }
@@ -359,6 +361,15 @@ impl Layout {
         }
         self.access.extend(pinned.into_iter().map(|path| (path, Access::Pinned)));
     }
+}
+
+/// The protected names that may exist in a folder: the usual spelling of each, and others among the
+/// first [`MAX_ENTRIES`] entries of the folder.
+fn protected_names(folder: &Path) -> impl Iterator<Item = OsString> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().take(MAX_ENTRIES);
+    let names = entries.map(|entry| entry.file_name());
+    let others = names.filter(|name| name.to_str().is_some_and(is_protected_name));
+    PROTECTED.into_iter().map(OsString::from).chain(others)
 }
 
 /// Adds `path`, or the largest folders and files below it that contain nothing hidden.

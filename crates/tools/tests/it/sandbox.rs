@@ -49,6 +49,7 @@ impl World {
         }
         fs::write(base.join("work/.git/config"), "").unwrap();
         fs::write(base.join("work/.envrc"), "").unwrap();
+        fs::write(base.join("work/AGENTS.md"), "").unwrap();
         let support = SandboxSupport::probe(&Supervisor::ThisProgram, &base.join("trial"));
         Self { _folder: folder, base, support }
     }
@@ -78,9 +79,10 @@ impl World {
     /// times.
     fn guarded(&self) -> Vec<(PathBuf, Vec<u8>, u32, i64)> {
         let mut found = Vec::new();
-        let mut paths: Vec<_> = ["outside", "home", "work/.git/hooks", "work/.envrc"]
-            .map(|path| self.path(path))
-            .into();
+        let mut paths: Vec<_> =
+            ["outside", "home", "work/.git/hooks", "work/.envrc", "work/AGENTS.md"]
+                .map(|path| self.path(path))
+                .into();
         while let Some(path) = paths.pop() {
             let entries = fs::read_dir(&path).into_iter().flatten().flatten();
             paths.extend(entries.map(|entry| entry.path()));
@@ -197,6 +199,7 @@ fn m_g2_processes_do_not_change_files_outside_the_workspace() {
         // Landlock can't protect names in a writable folder.
         ("echo x > .git/hooks/pre-commit", true),
         ("echo x > .envrc", true),
+        ("echo x > AGENTS.md", true),
         ("mv .git/hooks .git/h && mkdir .git/hooks", true),
         ("mv .git g && mkdir -p .git/hooks", true),
     ] {
