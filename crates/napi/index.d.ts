@@ -325,7 +325,7 @@ export declare class Sessions {
   /**
    * Opens a new session, and resolves to its id.
    *
-   * Rejects with `workspace`, `modelSetup`, `policy`, `nameTaken`, `badName` or
+   * Rejects with `workspace`, `sandbox`, `modelSetup`, `policy`, `nameTaken`, `badName` or
    * `tooManySessions`.
    */
   sessionOpen(options?: OpenOptions): Promise<SessionId>
@@ -505,6 +505,8 @@ export interface OpenOptions {
   policy?: PolicyMode
   /** Rules of the session's policy, in addition to those of the configuration. */
   rules?: OpenRules
+  /** Level of the sandbox of tool processes. Default: `off`. */
+  sandbox?: SandboxLevel
   /** Asks mode of the session. Default: `wait`. */
   asks?: AsksMode
   /** Maximum number of steps (model requests) in one turn; 0 means no limit. Default: 0. */
@@ -701,7 +703,7 @@ export declare function sessionDelete(id: string): Promise<void>
 /**
  * Opens a new session, and resolves to its id.
  *
- * Rejects with `workspace`, `modelSetup`, `policy`, `nameTaken`, `badName` or
+ * Rejects with `workspace`, `sandbox`, `modelSetup`, `policy`, `nameTaken`, `badName` or
  * `tooManySessions`.
  */
 export declare function sessionOpen(options?: OpenOptions): Promise<SessionId>

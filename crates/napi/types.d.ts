@@ -124,6 +124,19 @@ export type ErrorBody = (
       }
     }
   | {
+      code: 'sandbox'
+      details: {
+        /**
+         * Requested level.
+         */
+        level: SandboxLevel
+        /**
+         * Reason why it does not work.
+         */
+        message: string
+      }
+    }
+  | {
       code: 'modelSetup'
       details: {
         /**
@@ -213,6 +226,10 @@ export type ErrorBody = (
    */
   hint?: string | null
 }
+/**
+ * The level of a sandbox.
+ */
+export type SandboxLevel = 'auto' | 'bwrap' | 'landlock' | 'off'
 /**
  * The reason why a session refused an operation, which changed nothing.
  */
@@ -922,6 +939,13 @@ export type TurnFact =
        * refused the request.
        */
       omitted?: Omission | null
+    }
+  | {
+      type: 'instructionsRead'
+      /**
+       * All instruction files that were found, the user's first and the nearest one last.
+       */
+      files: InstructionFile[]
     }
   | {
       type: 'projectCut'
@@ -1974,6 +1998,10 @@ export interface Snapshot {
    */
   context?: ContextFill | null
   /**
+   * Instruction files that the last turn found, the user's first and the nearest one last.
+   */
+  instructions?: InstructionFile[]
+  /**
    * Paths of the files that the session has changed, relative to the workspace if they are
    * inside.
    */
@@ -2032,6 +2060,11 @@ export interface SessionSettings {
    */
   rules?: PolicyRules
   /**
+   * Sandbox of the session's tool processes. Its level is the one that was chosen when the session
+   * was opened, and never `auto`.
+   */
+  sandbox?: SandboxSettings
+  /**
    * Maximum number of steps (model requests) in one turn; 0 means no limit.
    */
   maxSteps: number
@@ -2057,6 +2090,30 @@ export interface PolicyRules {
    * Calls that are denied without an ask.
    */
   deny?: string[]
+}
+/**
+ * The settings of the sandbox of tool processes.
+ */
+export interface SandboxSettings {
+  /**
+   * Level of the sandbox: `auto`, `bwrap`, `landlock` or `off`. With `bwrap` or `landlock`, no
+   * session is opened where that level does not work. Default: `off`.
+   */
+  level: SandboxLevel & string
+  /**
+   * Further files and folders that processes may change, as absolute paths or with `~/`.
+   * Default: none.
+   */
+  writable?: string[]
+  /**
+   * Further files and folders that processes can't read, as absolute paths or with `~/`.
+   * Default: none.
+   */
+  hidden?: string[]
+  /**
+   * Whether processes may use the network. Default: `false`.
+   */
+  network: boolean
 }
 /**
  * A prompt in the queue of a session.
@@ -2238,6 +2295,24 @@ export interface ContextFill {
    * Maximum number of tokens of a request. Beyond it, the oldest messages are left out.
    */
   limit: number
+}
+/**
+ * An instruction file that a turn found, whether or not the model gets it.
+ */
+export interface InstructionFile {
+  /**
+   * Path of the file: relative to the workspace for a file of the project, absolute for the
+   * user's own.
+   */
+  path: string
+  /**
+   * Number of bytes that the model gets; 0 if the file is left out.
+   */
+  bytes: number
+  /**
+   * Reason why the model does not get the exact file; absent if it does.
+   */
+  reason?: string | null
 }
 /**
  * An event of a session.
@@ -2649,6 +2724,10 @@ export interface OpenSession {
    */
   rules?: PolicyRules
   /**
+   * Sandbox of the session's tool processes. Default: none.
+   */
+  sandbox?: SandboxSettingsInput
+  /**
    * Maximum number of steps (model requests) in one turn; 0 means no limit. Default: 0.
    */
   maxSteps?: number
@@ -2665,6 +2744,30 @@ export interface OpenSession {
   supplies?: Supplies & {
     [k: string]: unknown
   }
+}
+/**
+ * The settings of the sandbox of tool processes.
+ */
+export interface SandboxSettingsInput {
+  /**
+   * Level of the sandbox: `auto`, `bwrap`, `landlock` or `off`. With `bwrap` or `landlock`, no
+   * session is opened where that level does not work. Default: `off`.
+   */
+  level?: SandboxLevel & string
+  /**
+   * Further files and folders that processes may change, as absolute paths or with `~/`.
+   * Default: none.
+   */
+  writable?: string[]
+  /**
+   * Further files and folders that processes can't read, as absolute paths or with `~/`.
+   * Default: none.
+   */
+  hidden?: string[]
+  /**
+   * Whether processes may use the network. Default: `false`.
+   */
+  network?: boolean
 }
 /**
  * The environment, provider settings and system prompt that a client brings for the sessions it
