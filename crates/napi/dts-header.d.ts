@@ -1,7 +1,7 @@
 import type {
   Answer, Answered, Ask, AskId, AsksMode, CallId, ErrorBody, Event, Hold, HoldState, InboxAsk, Outcome,
-  PauseRequest, PolicyMode, Prompted, QuestionReply, Receipt, RunRequest, RunStarted, SessionId, SessionStatus,
-  SessionSummary, Snapshot, Timestamp, TurnId,
+  PauseRequest, PolicyMode, Prompted, QuestionReply, Receipt, RunRequest, RunStarted, SandboxLevel, SessionId,
+  SessionStatus, SessionSummary, Snapshot, Timestamp, TurnId,
 } from './types'
 
 export type * from './types'
@@ -107,7 +107,7 @@ export type ErrorCode = KnownErrorCode | (string & {})
 type KnownErrorCode =
   // Sessions that can't be found, opened, closed or deleted.
   | 'unknownSession' | 'ambiguous' | 'inexact' | 'nameTaken' | 'badName' | 'live' | 'closed' | 'tooManySessions' | 'workspace'
-  | 'modelSetup' | 'policy' | 'damaged'
+  | 'modelSetup' | 'policy' | 'sandbox' | 'damaged'
   // Requests that a session refuses.
   | 'emptyPrompt' | 'promptTooLong' | 'queueFull' | 'emptyGoal' | 'badTask' | 'inUse' | 'runOpen' | 'turnOpen'
   | 'tooManyClients' | 'tooManyStreams' | 'unknownEvent'

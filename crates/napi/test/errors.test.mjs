@@ -39,6 +39,7 @@ everywhere('errors', (getSessions, { remote }) => {
     await fails('nameTaken', opening({ name: 'taken' }))
     await fails('badName', opening({ name: ' ' }))
     await fails('policy', opening({ rules: { deny: ['shell('] } }))
+    await fails('sandbox', opening({ sandbox: 'bwrap', env: { HOME: '/no/such/folder' } }))
     assert.match((await fails('modelSetup', opening({ model: 'openai', env: {} }))).hint, /OPENAI_API_KEY|key/)
     await fails('unknownSession', () => sessions.sessionPrompt('nothing-is-called-so', 'say hello'))
     await fails('emptyPrompt', () => sessions.sessionPrompt(id, ' '))
