@@ -140,15 +140,27 @@ impl Sandboxes {
 
     /// Removes the temporary files of a deleted session.
     pub(crate) async fn remove(&self, id: &SessionId) {
-        let Some(folder) = &self.folder else { return };
-        let temporary = self.temporary(folder, id);
-        let remove = move || match std::fs::remove_dir_all(&temporary) {
+        let folder = self.removed_with(id);
+        // The session is deleted in any case.
+        let _ = self.runtime.spawn_blocking(move || drop(folder)).await;
+    }
+
+    /// The folder for the temporary files of a session, which is removed when the value is dropped.
+    pub(crate) fn removed_with(&self, id: &SessionId) -> Option<RemovedFolder> {
+        self.folder.as_ref().map(|folder| RemovedFolder(self.temporary(folder, id)))
+    }
+}
+
+/// A folder that is removed when this value is dropped.
+pub(crate) struct RemovedFolder(PathBuf);
+
+impl Drop for RemovedFolder {
+    fn drop(&mut self) {
+        match std::fs::remove_dir_all(&self.0) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
-                tracing::warn!(path = %temporary.display(), %error, "can't remove temporary files");
+                tracing::warn!(path = %self.0.display(), %error, "can't remove temporary files");
             }
             Ok(()) | Err(_) => {}
-        };
-        // The session is deleted in any case.
-        let _ = self.runtime.spawn_blocking(remove).await;
+        }
     }
 }

@@ -11,7 +11,7 @@ use std::{fs, thread};
 use rustix::process::{Pid, Signal, kill_process};
 
 use holdpoint_common::SandboxLevel;
-use holdpoint_tools::testing::patience;
+use holdpoint_tools::testing::{patience, rounds};
 use holdpoint_tools::{
     Exit, ProcessSpec, Processes, Read, Sandbox, SandboxProfile, SandboxSupport, Supervisor,
     environment,
@@ -543,6 +543,25 @@ fn m_g2_the_processes_of_a_sandbox_end_with_their_call() {
         assert!(ended.not_ended.is_empty(), "{level:?}: {ended:?}");
         // Bubblewrap is not counted. Of the four processes, two ignore TERM.
         assert_eq!((ended.terminated, ended.killed), (2, 2), "{level:?}");
+    }
+}
+
+/// Also while the sandbox is being set up, when no program runs yet.
+#[test]
+fn m_g2_a_program_can_be_ended_at_any_time() {
+    let world = World::new();
+    for level in world.levels() {
+        for round in 0..rounds(20, 300) {
+            let processes = world.processes(level, world.profile());
+            let process = processes.spawn(world.spec("trap '' TERM; sleep 1000")).unwrap();
+            // Different moments: each round gives the processes more time.
+            for _ in 0..round % 20 {
+                let _ = fs::read_dir("/proc").unwrap().count();
+            }
+            let ended = processes.finish();
+            assert!(ended.not_ended.is_empty(), "{level}, {round}: {ended:?}");
+            assert!(below(process.id()).is_empty(), "{level}, {round}");
+        }
     }
 }
 

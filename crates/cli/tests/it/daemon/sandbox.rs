@@ -123,4 +123,12 @@ fn m_g2_the_temporary_files_of_a_deleted_session_are_removed() {
     house.run(&["close", &session]).code(0);
     house.run(&["rm", &session]).code(0);
     assert!(!folder.exists());
+    // A session that is not saved has no files after its end.
+    let script = "shell: echo kept > ${TMPDIR:-/tmp}/file && cat ${TMPDIR:-/tmp}/file";
+    let ran = house
+        .run(&["run", "--in-process", "--policy", "all", "--sandbox", "bwrap", script])
+        .code(0);
+    assert!(ran.err.contains("kept\n"), "{ran:?}");
+    let left: Vec<_> = fs::read_dir(house.data().join("sandbox/tmp")).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
 }

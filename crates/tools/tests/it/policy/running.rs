@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -15,7 +15,7 @@ use std::time::Duration;
 use holdpoint_common::Verdict;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, geteuid, kill_process_group};
 use tempfile::TempDir;
 
 use super::hostile;
@@ -28,6 +28,10 @@ const ALLOWED: [&str; 16] = [
     "bash", "good", "echo", "cat", "printf", "test", "[", "env", "timeout", "nice", "nohup",
     "setsid", "stdbuf", "xargs", "time", "strace",
 ];
+
+/// The user who runs the commands if the tests are root. Some commands write to paths that come from
+/// the grammar, such as `/d` from a broken `/dev/null`.
+const NOBODY: u32 = 65534;
 
 /// Words of the grammar that get a stand-in program, so that running one by mistake is noticed.
 const STAND_INS: [&str; 22] = [
@@ -82,6 +86,14 @@ impl BashSandbox {
         }
         symlink(&bad, world.root.join("bad")).unwrap();
         symlink(&bad, world.home.join("bad")).unwrap();
+        if geteuid().is_root() {
+            for path in [folder.path(), world.root.parent().unwrap(), &world.root, &world.home] {
+                chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+            }
+            for path in [&mark.with_file_name("bin"), &world.root.join("out")] {
+                chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+            }
+        }
         Self { world, programs, bad: (bad, script), mark, _folder: folder }
     }
 
@@ -91,7 +103,11 @@ impl BashSandbox {
         // An earlier command may have overwritten the file.
         fs::write(&self.bad.0, &self.bad.1).unwrap();
         let words: Vec<_> = wrapper.iter().copied().chain(["/bin/bash", "-c", command]).collect();
-        let mut child = Command::new(words[0])
+        let mut bash = Command::new(words[0]);
+        if geteuid().is_root() {
+            bash.uid(NOBODY).gid(NOBODY);
+        }
+        let mut child = bash
             .args(&words[1..])
             .current_dir(&self.world.root)
             .env_clear()
