@@ -361,7 +361,7 @@ fn m_g2_programs_have_no_capabilities_of_root() {
     check(&world, &[(&has("1 << 21"), false), (&has("1 << 19"), false), (&has("-1"), true)]);
 }
 
-/// A first program prepares an escape, and a second one, for which the sandbox is set up anew, tries
+/// One program prepares an escape, and the next one, with a new sandbox for the same session, tries
 /// it.
 #[test]
 fn m_g2_no_program_prepares_an_escape_of_the_next_one() {
