@@ -176,6 +176,7 @@ impl EngineBuilder {
             .enable_all()
             .build()
             .map_err(|error| failed(&error))?;
+        let is_saved = self.store.is_durable();
         let engine = EngineEnv {
             catalog: Arc::new(self.catalog),
             store: self.store,
@@ -183,6 +184,7 @@ impl EngineBuilder {
             toolbox: self.toolbox,
             sandboxes: Sandboxes::new(
                 self.sandbox_folder,
+                is_saved,
                 self.supervisor.clone(),
                 self.own_folders.clone(),
                 runtime.handle().clone(),

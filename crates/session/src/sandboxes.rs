@@ -2,82 +2,82 @@
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use holdpoint_common::{SandboxLevel, SandboxSettings, SessionError, SessionId};
 use holdpoint_tools::{Sandbox, SandboxProfile, SandboxSupport, Supervisor};
 use tokio::runtime;
 
-/// Makes the sandboxes of an engine's sessions.
+use crate::names::fresh_id;
+
+/// Makes the sandboxes of an engine's sessions. Disks can be slow, so blocking threads do it.
 pub(crate) struct Sandboxes {
-    /// The folder with the temporary files and caches of all sandboxes. Without one, there are no
-    /// sandboxes.
-    folder: Option<PathBuf>,
+    maker: Arc<Maker>,
+    runtime: runtime::Handle,
+}
+
+struct Maker {
+    /// `None` if the program has no folder for sandboxes.
+    folders: Option<SandboxFolders>,
     supervisor: Supervisor,
     /// The program's own folders, which no sandbox contains.
     own_folders: Vec<PathBuf>,
-    runtime: runtime::Handle,
     /// The levels that work, once the strongest one does.
     support: OnceLock<SandboxSupport>,
 }
 
+struct SandboxFolders {
+    caches: PathBuf,
+    trial: PathBuf,
+    /// A folder for the temporary files of each session.
+    temporary: PathBuf,
+    /// Whether the sessions, and so their temporary files, end with the engine.
+    end_with_engine: bool,
+}
+
 /// The session that a sandbox is for.
-pub(crate) struct SandboxedSession<'a> {
-    pub(crate) id: &'a SessionId,
-    pub(crate) workspace: &'a Path,
-    pub(crate) env: &'a [(String, String)],
-    pub(crate) settings: &'a SandboxSettings,
+pub(crate) struct SandboxedSession {
+    pub(crate) id: SessionId,
+    pub(crate) workspace: PathBuf,
+    pub(crate) env: Vec<(String, String)>,
+    pub(crate) settings: SandboxSettings,
 }
 
 impl Sandboxes {
+    /// `is_saved` is whether the sessions are saved.
     pub(crate) fn new(
         folder: Option<PathBuf>,
+        is_saved: bool,
         supervisor: Supervisor,
         own_folders: Vec<PathBuf>,
         runtime: runtime::Handle,
     ) -> Self {
-        Self { folder, supervisor, own_folders, runtime, support: OnceLock::new() }
+        let folders = folder.map(|folder| {
+            let temporary = folder.join("tmp");
+            SandboxFolders {
+                caches: folder.join("caches"),
+                trial: folder.join("trial"),
+                temporary: match is_saved {
+                    true => temporary,
+                    false => temporary.join(fresh_id().as_str()),
+                },
+                end_with_engine: !is_saved,
+            }
+        });
+        let maker = Maker { folders, supervisor, own_folders, support: OnceLock::new() };
+        Self { maker: Arc::new(maker), runtime }
     }
 
     /// The sandbox of a session; `None` if it has none. If the level does not work, the sandbox
     /// refuses every program.
-    pub(crate) async fn sandbox(&self, session: &SandboxedSession<'_>) -> Option<Sandbox> {
+    pub(crate) async fn sandbox(&self, session: SandboxedSession) -> Option<Sandbox> {
         let level = session.settings.level;
         if level == SandboxLevel::Off {
             return None;
         }
-        let Some(folder) = &self.folder else {
-            let why = "the program has no folder for sandboxes";
-            return SandboxSupport::none(why)
-                .sandbox(level, SandboxProfile::new("/", "/", "/", "/"));
-        };
-        let profile = match self.profile(folder, session) {
-            Ok(profile) => profile,
-            Err(why) => return Some(Sandbox::refusing(level, why)),
-        };
-        self.support(folder).await.sandbox(level, profile)
-    }
-
-    /// The levels that work. They are tried again while the strongest one does not work, because
-    /// the reason can be temporary.
-    async fn support(&self, folder: &Path) -> SandboxSupport {
-        if let Some(support) = self.support.get() {
-            return support.clone();
-        }
-        let (supervisor, folder) = (self.supervisor.clone(), folder.join("trial"));
-        let probe = move || SandboxSupport::probe(&supervisor, &folder);
-        let probed = self.runtime.spawn_blocking(probe).await;
-        let support = probed.unwrap_or_else(|error| SandboxSupport::none(&error.to_string()));
-        match support.why_not(SandboxLevel::Bwrap) {
-            None => {
-                let _ = self.support.set(support.clone());
-            }
-            Some(bwrap) => {
-                let landlock = support.why_not(SandboxLevel::Landlock);
-                tracing::warn!(bwrap, landlock, "some levels of the sandbox do not work");
-            }
-        }
-        support
+        let maker = Arc::clone(&self.maker);
+        let made = self.runtime.spawn_blocking(move || maker.sandbox(&session)).await;
+        made.unwrap_or_else(|error| Some(Sandbox::refusing(level, error.to_string())))
     }
 
     /// The settings with a level that works, in place of `auto`.
@@ -86,9 +86,9 @@ impl Sandboxes {
     /// [`SessionError::Sandbox`] if the settings are invalid or the level does not work.
     pub(crate) async fn resolve(
         &self,
-        session: &SandboxedSession<'_>,
+        session: SandboxedSession,
     ) -> Result<SandboxSettings, SessionError> {
-        let settings = session.settings;
+        let settings = session.settings.clone();
         let refused = |message| SessionError::Sandbox { level: settings.level, message };
         settings.check().map_err(refused)?;
         let level = match self.sandbox(session).await {
@@ -98,13 +98,55 @@ impl Sandboxes {
                 Some(why) => return Err(refused(why.to_owned())),
             },
         };
-        Ok(SandboxSettings { level, ..settings.clone() })
+        Ok(SandboxSettings { level, ..settings })
+    }
+
+    /// Removes the temporary files of a deleted session.
+    pub(crate) async fn remove(&self, id: &SessionId) {
+        let Some(folders) = &self.maker.folders else { return };
+        let folder = folders.temporary.join(id.as_str());
+        // The session is deleted in any case.
+        let _ = self.runtime.spawn_blocking(move || remove(&folder)).await;
+    }
+}
+
+impl Maker {
+    fn sandbox(&self, session: &SandboxedSession) -> Option<Sandbox> {
+        let level = session.settings.level;
+        let Some(folders) = &self.folders else {
+            return match level {
+                SandboxLevel::Auto => None,
+                _ => Some(Sandbox::refusing(level, "the program has no folder for sandboxes")),
+            };
+        };
+        match self.profile(folders, session) {
+            Ok(profile) => self.support(folders).sandbox(level, profile),
+            Err(why) => Some(Sandbox::refusing(level, why)),
+        }
+    }
+
+    /// The levels that work. They are tried again while the strongest one does not work, because
+    /// the reason can be temporary.
+    fn support(&self, folders: &SandboxFolders) -> SandboxSupport {
+        if let Some(support) = self.support.get() {
+            return support.clone();
+        }
+        let support = SandboxSupport::probe(&self.supervisor, &folders.trial);
+        match support.why_not(SandboxLevel::Bwrap) {
+            // Another thread may have tried them at the same time.
+            None => drop(self.support.set(support.clone())),
+            Some(bwrap) => {
+                let landlock = support.why_not(SandboxLevel::Landlock);
+                tracing::warn!(bwrap, landlock, "some levels of the sandbox do not work");
+            }
+        }
+        support
     }
 
     fn profile(
         &self,
-        folder: &Path,
-        session: &SandboxedSession<'_>,
+        folders: &SandboxFolders,
+        session: &SandboxedSession,
     ) -> Result<SandboxProfile, String> {
         let SandboxedSession { id, workspace, env, settings } = session;
         let home = env.iter().rev().find(|(name, _)| name == "HOME");
@@ -126,41 +168,30 @@ impl Sandboxes {
             }
         }
         let hash = blake3::hash(workspace.as_os_str().as_encoded_bytes()).to_hex();
-        let caches = folder.join("caches").join(&hash[..16]);
-        Ok(SandboxProfile::new(*workspace, &home, self.temporary(folder, id), caches)
+        let caches = folders.caches.join(&hash[..16]);
+        let temporary = folders.temporary.join(id.as_str());
+        Ok(SandboxProfile::new(workspace, &home, temporary, caches)
             .writable(writable)
             .hidden(settings.hidden.iter().map(expand))
             .own_folders(self.own_folders.clone())
             .network(settings.network))
     }
+}
 
-    fn temporary(&self, folder: &Path, id: &SessionId) -> PathBuf {
-        folder.join("tmp").join(id.as_str())
-    }
-
-    /// Removes the temporary files of a deleted session.
-    pub(crate) async fn remove(&self, id: &SessionId) {
-        let folder = self.removed_with(id);
-        // The session is deleted in any case.
-        let _ = self.runtime.spawn_blocking(move || drop(folder)).await;
-    }
-
-    /// The folder for the temporary files of a session, which is removed when the value is dropped.
-    pub(crate) fn removed_with(&self, id: &SessionId) -> Option<RemovedFolder> {
-        self.folder.as_ref().map(|folder| RemovedFolder(self.temporary(folder, id)))
+impl Drop for Maker {
+    fn drop(&mut self) {
+        if let Some(SandboxFolders { temporary, end_with_engine: true, .. }) = &self.folders {
+            remove(temporary);
+        }
     }
 }
 
-/// A folder that is removed when this value is dropped.
-pub(crate) struct RemovedFolder(PathBuf);
-
-impl Drop for RemovedFolder {
-    fn drop(&mut self) {
-        match std::fs::remove_dir_all(&self.0) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                tracing::warn!(path = %self.0.display(), %error, "can't remove temporary files");
-            }
-            Ok(()) | Err(_) => {}
+/// Removes a folder, if it exists.
+fn remove(folder: &Path) {
+    match std::fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            tracing::warn!(path = %folder.display(), %error, "can't remove temporary files");
         }
+        Ok(()) | Err(_) => {}
     }
 }

@@ -12,7 +12,7 @@ use tokio::runtime;
 use crate::context::Tokenizer;
 use crate::instructions::UserFile;
 use crate::model::{Catalog, Model, ModelRequest};
-use crate::sandboxes::{RemovedFolder, SandboxedSession, Sandboxes};
+use crate::sandboxes::{SandboxedSession, Sandboxes};
 use crate::state::Moment;
 use crate::store::SessionStore;
 
@@ -44,8 +44,6 @@ pub(crate) struct SessionEnv {
     pub(crate) toolbox: ToolboxMaker,
     pub(crate) supervisor: Supervisor,
     pub(crate) sandbox: Option<Sandbox>,
-    /// Removes the temporary files of the sandbox with the session, if it is not saved.
-    pub(crate) _temporary: Option<Arc<RemovedFolder>>,
     pub(crate) limits: Arc<Limits>,
     pub(crate) system: Arc<str>,
     pub(crate) user_instructions: Option<UserFile>,
@@ -97,16 +95,12 @@ impl EngineEnv {
     ) -> Result<SessionEnv, PolicyError> {
         let env = self.process_env(&root, supplies);
         let sandboxed = SandboxedSession {
-            id: &settings.id,
-            workspace: Path::new(&settings.workspace),
-            env: &env,
-            settings: &settings.sandbox,
+            id: settings.id.clone(),
+            workspace: PathBuf::from(&settings.workspace),
+            env: env.clone(),
+            settings: settings.sandbox.clone(),
         };
-        let sandbox = self.sandboxes.sandbox(&sandboxed).await;
-        let temporary = match &sandbox {
-            Some(_) if !self.store.is_durable() => self.sandboxes.removed_with(&settings.id),
-            Some(_) | None => None,
-        };
+        let sandbox = self.sandboxes.sandbox(sandboxed).await;
         let home = env.iter().find(|(name, _)| name == "HOME").map(|(_, home)| Path::new(home));
         let policy = Policy::new(settings.policy, &settings.rules, home)?
             .protecting(self.own_folders.clone());
@@ -120,7 +114,6 @@ impl EngineEnv {
             toolbox: Arc::clone(&self.toolbox),
             supervisor: self.supervisor.clone(),
             sandbox,
-            _temporary: temporary.map(Arc::new),
             limits: Arc::clone(&self.limits),
             fixed_bytes: self.fixed_bytes(settings, &system),
             system,

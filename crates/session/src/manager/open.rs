@@ -53,14 +53,13 @@ impl Registry {
         // log.
         let name = self.reserve_name(&id, open.name, folder_name(&open.workspace))?;
         owned.take_place().await?;
-        let process_env = engine.process_env(&open.workspace, supplies);
         let sandboxed = SandboxedSession {
-            id: &id,
-            workspace: &open.workspace,
-            env: &process_env,
-            settings: &open.sandbox,
+            id: id.clone(),
+            workspace: open.workspace.clone(),
+            env: engine.process_env(&open.workspace, supplies),
+            settings: open.sandbox,
         };
-        let sandbox = engine.sandboxes.resolve(&sandboxed).await?;
+        let sandbox = engine.sandboxes.resolve(sandboxed).await?;
         let settings = SessionSettings {
             id: id.clone(),
             name,

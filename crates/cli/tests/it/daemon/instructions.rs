@@ -96,7 +96,7 @@ impl Repository {
     }
 }
 
-/// Replaces the file by a pipe, which blocks whoever opens it without care.
+/// Replaces the file by a pipe, which blocks a plain open.
 fn make_pipe(path: &Path) {
     fs::remove_file(path).unwrap();
     assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
