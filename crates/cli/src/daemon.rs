@@ -37,7 +37,7 @@ use actix_web::web::Data;
 use holdpoint_common::Who;
 use holdpoint_common::api::DaemonStatus;
 use holdpoint_session::Engine;
-use holdpoint_session::folders::{self, Folders, open_unchangeable};
+use holdpoint_session::folders::{self, Folders};
 use holdpoint_session::model::Catalog;
 use holdpoint_session::store::Sqlite;
 use holdpoint_tools::Supervisor;
@@ -108,9 +108,7 @@ pub(crate) fn run(
     let catalog = Catalog::new(&config, |_| None);
     let browsers = web::browsers(&config, folders)?;
     browsers.sweep();
-    let engine = Engine::builder(catalog).limits(config.limits.clone()).store(store.clone());
-    let engine = engine.own_folders(folders.all()).sandbox_folder(folders.sandbox());
-    let engine = engine.user_instructions(folders.instructions_file(), open_unchangeable);
+    let engine = Engine::builder(catalog).configured(&config, folders).store(store.clone());
     let engine = engine.tools(web::tools(&browsers)).supervisor(Supervisor::ThisProgram).start()?;
     let runtime = runtime()?;
 

@@ -29,7 +29,7 @@ pub(crate) struct OpenArgs {
     #[command(flatten)]
     policy: PolicyArgs,
 
-    /// Sandbox level of tool processes; by default, the configured one, else `off`
+    /// Sandbox level of tool processes; by default, the configured one, else `auto`
     #[arg(long, value_enum, value_name = "LEVEL")]
     sandbox: Option<SandboxArg>,
 
@@ -133,7 +133,7 @@ impl OpenArgs {
             asks,
             policy: self.policy.mode(config),
             rules: self.policy.rules(config),
-            sandbox: SandboxSettings { level, ..configured.clone() },
+            sandbox: Some(SandboxSettings { level, ..configured.clone() }),
             max_steps: self.max_steps.unwrap_or(config.max_steps),
             max_turn_tokens: self.max_turn_tokens.unwrap_or(config.max_turn_tokens),
             ..OpenSession::in_folder(folder)

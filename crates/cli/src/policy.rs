@@ -45,6 +45,8 @@ enum Mode {
     Ask,
     /// Writing inside the folder is allowed too, except to protected names
     Edits,
+    /// Like `edits`, and commands in a sandbox are allowed; without a sandbox, like `ask`
+    Sandboxed,
     /// Everything is allowed except what a rule denies
     All,
     /// Reading inside the folder is allowed, everything else is denied without asking
@@ -58,6 +60,7 @@ impl PolicyArgs {
             None => config.policy,
             Some(Mode::Ask) => PolicyMode::Ask,
             Some(Mode::Edits) => PolicyMode::Edits,
+            Some(Mode::Sandboxed) => PolicyMode::Sandboxed,
             Some(Mode::All) => PolicyMode::All,
             Some(Mode::Readonly) => PolicyMode::Readonly,
         }

@@ -126,15 +126,14 @@ pub(crate) fn asks_mode(asks: AsksMode) -> &'static str {
     }
 }
 
-/// Names the sandbox that a new session has, if the user has asked for one.
-pub(crate) fn sandbox(requested: SandboxLevel, settings: &SandboxSettings) -> Option<String> {
-    let note = match (requested, settings.level) {
-        (SandboxLevel::Off, _) => return None,
-        (_, SandboxLevel::Off) => " (no level works here: commands have your permissions)",
-        (_, _) if settings.network => ", with the network",
-        _ => "",
+/// Describes a sandbox.
+pub(crate) fn sandbox(SandboxSettings { level, network, .. }: &SandboxSettings) -> String {
+    let note = match (level, network) {
+        (SandboxLevel::Off, _) => " (commands have your permissions)",
+        (_, true) => ", with the network",
+        (_, false) => "",
     };
-    Some(format!("sandbox: {}{note}", settings.level))
+    format!("{level}{note}")
 }
 
 /// A count with its noun in the singular or the plural: `1 ask`, `2 asks`.

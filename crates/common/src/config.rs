@@ -28,7 +28,8 @@ pub struct Config {
     /// key is set, else `rehearsal`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Policy mode of new sessions: `ask`, `edits`, `all` or `readonly`. Default: `ask`.
+    /// Policy mode of new sessions: `ask`, `edits`, `sandboxed`, `all` or `readonly`.
+    /// Default: `ask`.
     pub policy: PolicyMode,
     /// Policy rules of new sessions, in addition to the mode, for example
     /// `allow = ["shell(git status)"]`.
@@ -208,11 +209,12 @@ impl Config {
     /// the other parts itself.
     #[must_use]
     pub fn daemon_parts(&self) -> BTreeMap<String, serde_json::Value> {
-        let Self { limits, log, notify, web, .. } = self;
+        let Self { limits, log, notify, sandbox, web, .. } = self;
         let keys = [
             ("limits", json!(limits)),
             ("log", json!(log)),
             ("notify", json!(notify)),
+            ("sandbox", json!(sandbox)),
             ("web", json!(web)),
         ];
         keys.map(|(key, value)| (key.to_owned(), value)).into()

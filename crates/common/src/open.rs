@@ -35,9 +35,10 @@ pub struct OpenSession {
     /// Rules of the session's policy, in addition to the mode. Default: none.
     #[serde(default, skip_serializing_if = "PolicyRules::is_empty")]
     pub rules: PolicyRules,
-    /// Sandbox of the session's tool processes. Default: none.
-    #[serde(default, skip_serializing_if = "SandboxSettings::is_default")]
-    pub sandbox: SandboxSettings,
+    /// Sandbox of the session's tool processes. Default: the sandbox in the configuration of the
+    /// daemon, or of the program that runs the engine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<SandboxSettings>,
     /// Maximum number of steps (model requests) in one turn; 0 means no limit. Default: 0.
     #[serde(default)]
     pub max_steps: u32,
@@ -63,7 +64,7 @@ impl OpenSession {
             asks: AsksMode::default(),
             policy: PolicyMode::default(),
             rules: PolicyRules::default(),
-            sandbox: SandboxSettings::default(),
+            sandbox: None,
             max_steps: 0,
             max_turn_tokens: 0,
             supplies: Supplies::default(),
@@ -77,7 +78,7 @@ impl OpenSession {
             asks: config.asks.unwrap_or_default(),
             policy: config.policy,
             rules: config.rules.clone(),
-            sandbox: config.sandbox.clone(),
+            sandbox: Some(config.sandbox.clone()),
             max_steps: config.max_steps,
             max_turn_tokens: config.max_turn_tokens,
             ..self
@@ -111,7 +112,7 @@ impl OpenSession {
 
     /// Sets the sandbox.
     pub fn sandbox(self, sandbox: SandboxSettings) -> Self {
-        Self { sandbox, ..self }
+        Self { sandbox: Some(sandbox), ..self }
     }
 
     /// Sets the maximum number of steps in one turn.

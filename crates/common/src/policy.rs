@@ -27,6 +27,10 @@ pub enum PolicyClass {
     WriteOutside,
     /// Runs a program or a command.
     Run,
+    /// Runs a command in the sandbox.
+    RunSandboxed,
+    /// Extends the sandbox of a command, or runs it outside.
+    LeaveSandbox,
 }
 
 /// The mode of a policy: its verdict on calls that no rule covers.
@@ -41,6 +45,9 @@ pub enum PolicyMode {
     /// Allows reading and writing inside the workspace, except for writing protected names, and
     /// asks about everything else.
     Edits,
+    /// Allows reading and writing as `edits` does, and allows commands in the sandbox. Asks about
+    /// everything else. Without a sandbox, it asks as `ask` does.
+    Sandboxed,
     /// Allows everything that no deny rule denies.
     All,
     /// Allows reading inside the workspace, and denies everything else. Allow rules do not extend
@@ -66,18 +73,12 @@ impl PolicyMode {
     pub fn judge(self, class: PolicyClass) -> Verdict {
         use PolicyClass as C;
         match (self, class) {
-            (_, C::Internal | C::Read) | (Self::All, _) | (Self::Edits, C::Write) => Verdict::Allow,
-            (
-                Self::Readonly,
-                C::ReadOutside | C::Write | C::WriteProtected | C::WriteOutside | C::Run,
-            ) => Verdict::Deny,
-            (
-                Self::Ask,
-                C::ReadOutside | C::Write | C::WriteProtected | C::WriteOutside | C::Run,
-            )
-            | (Self::Edits, C::ReadOutside | C::WriteProtected | C::WriteOutside | C::Run) => {
-                Verdict::Ask
-            }
+            (_, C::Internal | C::Read)
+            | (Self::All, _)
+            | (Self::Edits | Self::Sandboxed, C::Write)
+            | (Self::Sandboxed, C::RunSandboxed) => Verdict::Allow,
+            (Self::Readonly, _) => Verdict::Deny,
+            (Self::Ask | Self::Edits | Self::Sandboxed, _) => Verdict::Ask,
         }
     }
 }
@@ -87,6 +88,7 @@ impl fmt::Display for PolicyMode {
         f.write_str(match self {
             Self::Ask => "ask",
             Self::Edits => "edits",
+            Self::Sandboxed => "sandboxed",
             Self::All => "all",
             Self::Readonly => "readonly",
         })

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "lowercase")]
 pub enum SandboxLevel {
     /// The strongest level that works on this machine. A session that is open has one of the others.
+    #[default]
     Auto,
     /// Namespaces, made by bubblewrap. Processes see no sockets, keys or other processes of their
     /// user, and write only to the workspace and to folders of the sandbox. Protected names in the
@@ -19,7 +20,6 @@ pub enum SandboxLevel {
     /// but names in the workspace can't be protected from them.
     Landlock,
     /// No sandbox: processes have the permissions of their user.
-    #[default]
     Off,
 }
 
@@ -50,7 +50,7 @@ const MAX_PATHS: usize = 100;
 #[serde(default)]
 pub struct SandboxSettings {
     /// Level of the sandbox: `auto`, `bwrap`, `landlock` or `off`. With `bwrap` or `landlock`, no
-    /// session is opened where that level does not work. Default: `off`.
+    /// session is opened where that level does not work. Default: `auto`.
     pub level: SandboxLevel,
     /// Further files and folders that processes may change, as absolute paths or with `~/`.
     /// Default: none.
@@ -65,10 +65,16 @@ pub struct SandboxSettings {
 }
 
 impl SandboxSettings {
-    /// Whether the settings are the default ones.
+    /// No sandbox.
     #[must_use]
-    pub fn is_default(&self) -> bool {
-        *self == Self::default()
+    pub fn off() -> Self {
+        Self { level: SandboxLevel::Off, ..Self::default() }
+    }
+
+    /// Whether there is no sandbox, and no other setting.
+    #[must_use]
+    pub fn is_off(&self) -> bool {
+        *self == Self::off()
     }
 
     /// Checks that there are at most 100 paths in each list, which are absolute or begin with `~/`.

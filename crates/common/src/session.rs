@@ -128,8 +128,8 @@ pub struct SessionSettings {
     #[serde(default, skip_serializing_if = "PolicyRules::is_empty")]
     pub rules: PolicyRules,
     /// Sandbox of the session's tool processes. Its level is the one that was chosen when the session
-    /// was opened, and never `auto`.
-    #[serde(default, skip_serializing_if = "SandboxSettings::is_default")]
+    /// was opened, and never `auto`. Default: `off`.
+    #[serde(default = "SandboxSettings::off", skip_serializing_if = "SandboxSettings::is_off")]
     pub sandbox: SandboxSettings,
     /// Maximum number of steps (model requests) in one turn; 0 means no limit.
     pub max_steps: u32,

@@ -64,7 +64,9 @@ impl Setup {
     pub(crate) fn engine(&self, supervisor: Supervisor) -> Result<Engine, Failure> {
         let Self { config, browsers, own_folders, sandbox_folder, user_instructions, saved } = self;
         // Providers come from the supplies of each session.
-        let engine = Engine::builder(Catalog::new(config, |_| None)).limits(config.limits.clone());
+        let engine = Engine::builder(Catalog::new(config, |_| None))
+            .limits(config.limits.clone())
+            .sandbox(config.sandbox.clone());
         let engine = engine
             .own_folders(own_folders)
             .supervisor(supervisor)

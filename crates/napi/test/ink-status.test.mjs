@@ -11,9 +11,10 @@ import { everywhere, folder, script } from './support.mjs'
 
 everywhere('the status bar', (getSessions) => {
   test('m_d6_idle_running_asking_pausing_paused', async () => {
-    const { screen, seen, sessions, id } = await shownPart(getSessions, StatusBar, { columns: 100 })
+    const options = { columns: 100, sandbox: 'off' }
+    const { screen, seen, sessions, id } = await shownPart(getSessions, StatusBar, options)
     const { name } = sessions.sessionSnapshot(id).settings
-    assert.equal(await screen.shows(/holdpoint/), `holdpoint | ${name}`)
+    assert.equal(await screen.shows(/holdpoint/), `holdpoint | ${name} | no sandbox`)
     await sessions.sessionPrompt(id, `${CONFIRM}\n---\nhang`)
     await screen.shows(/⏸ waiting for approval$/)
     await sessions.sessionHold(id)
@@ -25,7 +26,7 @@ everywhere('the status bar', (getSessions) => {
     // The spinner turns and the time advances.
     const spinners = new Set()
     await screen.shows((text) => spinners.add(text.at(-1)).size === 4)
-    await screen.shows(/\| 00:00:0\d .$/)
+    await screen.shows(/\| 00:00:0\d \| no sandbox .$/)
     await sessions.sessionInterrupt(id)
     await seen.event('turnFinished')
     await screen.shows(/[^◐◓◑◒]$/)
@@ -35,7 +36,7 @@ everywhere('the status bar', (getSessions) => {
     const { screen, sessions, id } = await shownPart(getSessions, StatusBar, { asks: 'approve' })
     const goal = '```rehearsal\ncall write_file {"path": "one.txt", "content": "1"}\n---\nhang\n```'
     await sessions.sessionRun(id, { goal, tasks: ['first', 'second'] })
-    await screen.shows(/\| Iteration #1 \| ✓0 ●0 ○2 \| 1 file modified [◐◓◑◒]$/)
+    await screen.shows(/\| Iteration #1 \| ✓0 ●0 ○2 \| 1 file modified( \| no sandbox)? [◐◓◑◒]$/)
     // A narrow terminal shortens whole segments; the label stays.
     await sessions.sessionHold(id)
     await screen.shows(/PAUSING\.\.\.$/)
@@ -43,7 +44,7 @@ everywhere('the status bar', (getSessions) => {
       screen.resize(width)
       const text = await screen.shows((text) => text.length <= width && /[◐◓◑◒] PAUSING\.\.\.$/.test(text))
       for (const segment of text.slice(0, -12).trim().split(' | ')) {
-        assert.match(segment, /^(holdpoint|hp-\S+|\d\d:\d\d:\d\d|(Iteration )?#1|✓0 ●0 ○2|1 file( modified)?|)$/, text)
+        assert.match(segment, /^(holdpoint|hp-\S+|\d\d:\d\d:\d\d|(Iteration )?#1|✓0 ●0 ○2|1 file( modified)?|no sandbox|)$/, text)
       }
     }
     await sessions.sessionInterrupt(id)

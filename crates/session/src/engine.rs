@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
 use actix::prelude::*;
-use holdpoint_common::{Limits, SessionSettings, Who};
+use holdpoint_common::{Limits, SandboxSettings, SessionSettings, Who};
 use holdpoint_tools::{
     AskUser, EditFile, Glob, Grep, Jobs, ListDir, ReadFile, Shell, Supervisor, Tasks, Toolbox,
     WriteFile,
@@ -50,6 +50,7 @@ pub struct EngineBuilder {
     supervisor: Supervisor,
     own_folders: Vec<PathBuf>,
     sandbox_folder: Option<PathBuf>,
+    sandbox: SandboxSettings,
     system: Arc<str>,
     user_instructions: Option<UserFile>,
 }
@@ -72,6 +73,7 @@ impl Engine {
             supervisor: Supervisor::None,
             own_folders: Vec::new(),
             sandbox_folder: None,
+            sandbox: SandboxSettings::default(),
             system: SYSTEM_PROMPT.into(),
             user_instructions: None,
         }
@@ -113,6 +115,21 @@ pub fn builtin_tools() -> Toolbox {
 }
 
 impl EngineBuilder {
+    /// Sets the limits and the default sandbox of a configuration, and the folders and instructions
+    /// of a program with these folders.
+    #[cfg(feature = "folders")]
+    pub fn configured(
+        self,
+        config: &holdpoint_common::Config,
+        folders: &crate::folders::Folders,
+    ) -> Self {
+        self.limits(config.limits.clone())
+            .own_folders(folders.all())
+            .sandbox_folder(folders.sandbox())
+            .sandbox(config.sandbox.clone())
+            .user_instructions(folders.instructions_file(), crate::folders::open_unchangeable)
+    }
+
     /// Sets the store that keeps the logs.
     pub fn store(self, store: impl SessionStore) -> Self {
         Self { store: Arc::new(store), ..self }
@@ -145,6 +162,12 @@ impl EngineBuilder {
     /// sandbox is used. Without a folder, the only level of a sandbox is `off`.
     pub fn sandbox_folder(self, folder: impl Into<PathBuf>) -> Self {
         Self { sandbox_folder: Some(folder.into()), ..self }
+    }
+
+    /// Sets the sandbox of the sessions that are opened without one. By default, it has the
+    /// strongest level that works.
+    pub fn sandbox(self, settings: SandboxSettings) -> Self {
+        Self { sandbox: settings, ..self }
     }
 
     /// Sets the system prompt of all models.
@@ -184,6 +207,7 @@ impl EngineBuilder {
             toolbox: self.toolbox,
             sandboxes: Sandboxes::new(
                 self.sandbox_folder,
+                self.sandbox,
                 is_saved,
                 self.supervisor.clone(),
                 self.own_folders.clone(),

@@ -236,7 +236,7 @@ impl Git {
             cwd: self.root.clone(),
             env: self.env.clone(),
         };
-        let running = EndOnDrop(self.session.processes(Duration::ZERO));
+        let running = EndOnDrop(self.session.processes(Duration::ZERO, &[]));
         let processes = running.0.clone();
         tokio::task::spawn_blocking(move || output(&processes, spec)).await.ok().flatten()
     }

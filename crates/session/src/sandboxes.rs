@@ -13,6 +13,8 @@ use crate::names::fresh_id;
 /// Makes the sandboxes of an engine's sessions. Disks can be slow, so blocking threads do it.
 pub(crate) struct Sandboxes {
     maker: Arc<Maker>,
+    /// The settings of sessions that are opened without any.
+    default: SandboxSettings,
     runtime: runtime::Handle,
 }
 
@@ -47,6 +49,7 @@ impl Sandboxes {
     /// `is_saved` is whether the sessions are saved.
     pub(crate) fn new(
         folder: Option<PathBuf>,
+        default: SandboxSettings,
         is_saved: bool,
         supervisor: Supervisor,
         own_folders: Vec<PathBuf>,
@@ -65,7 +68,12 @@ impl Sandboxes {
             }
         });
         let maker = Maker { folders, supervisor, own_folders, support: OnceLock::new() };
-        Self { maker: Arc::new(maker), runtime }
+        Self { maker: Arc::new(maker), default, runtime }
+    }
+
+    /// The settings of sessions that are opened without any.
+    pub(crate) fn default_settings(&self) -> SandboxSettings {
+        self.default.clone()
     }
 
     /// The sandbox of a session; `None` if it has none. If the level does not work, the sandbox

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use holdpoint_common::{Limits, PolicyError, SessionId, SessionSettings, Snapshot, Supplies};
-use holdpoint_tools::{Policy, Processes, Sandbox, Supervisor, Toolbox, Workspace, environment};
+use holdpoint_tools::{Policy, Processes, Supervisor, Toolbox, Widening, Workspace, environment};
 use tokio::runtime;
 
 use crate::context::Tokenizer;
@@ -43,7 +43,6 @@ pub(crate) struct SessionEnv {
     pub(crate) workspace: Arc<Workspace>,
     pub(crate) toolbox: ToolboxMaker,
     pub(crate) supervisor: Supervisor,
-    pub(crate) sandbox: Option<Sandbox>,
     pub(crate) limits: Arc<Limits>,
     pub(crate) system: Arc<str>,
     pub(crate) user_instructions: Option<UserFile>,
@@ -110,10 +109,11 @@ impl EngineEnv {
         Ok(SessionEnv {
             id: settings.id.clone(),
             model,
-            workspace: Arc::new(Workspace::new(root, env, policy).with_display(display)),
+            workspace: Arc::new(
+                Workspace::new(root, env, policy).with_display(display).with_sandbox(sandbox),
+            ),
             toolbox: Arc::clone(&self.toolbox),
             supervisor: self.supervisor.clone(),
-            sandbox,
             limits: Arc::clone(&self.limits),
             fixed_bytes: self.fixed_bytes(settings, &system),
             system,
@@ -126,11 +126,11 @@ impl EngineEnv {
 }
 
 impl SessionEnv {
-    /// An empty set of processes, in the sandbox of the session. Their label lets a daemon find the
+    /// An empty set of processes, in the sandbox of the session with these widenings. Their label lets a daemon find the
     /// session of a client that it refuses.
-    pub(crate) fn processes(&self, grace: Duration) -> Processes {
-        Processes::labelled(self.supervisor.clone(), grace, self.id.as_str())
-            .sandboxed(self.sandbox.clone())
+    pub(crate) fn processes(&self, grace: Duration, widenings: &[Widening]) -> Processes {
+        let sandbox = self.workspace.sandbox().and_then(|sandbox| sandbox.widened(widenings));
+        Processes::labelled(self.supervisor.clone(), grace, self.id.as_str()).sandboxed(sandbox)
     }
 
     /// The moment for a decision, where `next` is the number of its first fact.

@@ -134,7 +134,7 @@ impl State {
             asks: AsksMode::Wait,
             policy: PolicyMode::Ask,
             rules: PolicyRules::default(),
-            sandbox: SandboxSettings::default(),
+            sandbox: SandboxSettings::off(),
             max_steps: 0,
             max_turn_tokens: 0,
         };

@@ -3,6 +3,7 @@
 use holdpoint_common::PolicyClass;
 
 use crate::place::Place;
+use crate::sandbox::Widening;
 
 /// One effect that a call would have on the world.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +19,8 @@ pub enum Act {
     Write(Place),
     /// Runs this command with bash.
     Command(String),
+    /// Extends the sandbox of the command, or runs it outside.
+    Widen(Widening),
     /// Has any other effect.
     Other,
 }
@@ -34,6 +37,7 @@ impl Act {
             Self::Write(place) if place.is_protected() => PolicyClass::WriteProtected,
             Self::Write(_) => PolicyClass::Write,
             Self::Command(_) | Self::Other => PolicyClass::Run,
+            Self::Widen(_) => PolicyClass::LeaveSandbox,
         }
     }
 }

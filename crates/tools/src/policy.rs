@@ -22,6 +22,7 @@ use holdpoint_common::{PolicyClass, PolicyError, PolicyMode, PolicyRules, Rule, 
 
 use crate::act::Act;
 use crate::place::Place;
+use crate::sandbox::Widening;
 pub(crate) use exceptions::Exceptions;
 use git::GitFiles;
 use matches::Match;
@@ -31,10 +32,13 @@ use rule::CompiledRule;
 ///
 /// A deny rule beats an ask rule, an ask rule beats an allow rule, and an allow rule beats the
 /// mode. Under `readonly`, no rule allows an act that the mode denies. Under `all`, only deny rules
-/// count. No rule allows an act that is unknown until it runs.
+/// count. Under `sandboxed`, a command in the sandbox needs no allow rule. No rule allows an act that
+/// is unknown until it runs.
 #[derive(Debug, Clone, Default)]
 pub struct Policy {
     mode: PolicyMode,
+    /// Whether commands run in a sandbox.
+    sandboxed: bool,
     home: Option<String>,
     rules: Arc<Rules>,
     /// Protected folders, inside or outside the workspace.
@@ -109,6 +113,7 @@ impl Policy {
         };
         Ok(Self {
             mode,
+            sandboxed: false,
             home: home.map(str::to_owned),
             rules: Arc::new(rules),
             protected_folders: Arc::default(),
@@ -120,6 +125,12 @@ impl Policy {
     #[must_use]
     pub fn protecting(self, folders: impl IntoIterator<Item = PathBuf>) -> Self {
         Self { protected_folders: folders.into_iter().collect(), ..self }
+    }
+
+    /// Sets whether commands run in a sandbox. If not, the mode `sandboxed` asks as `ask` does.
+    #[must_use]
+    pub fn sandboxed(self, sandboxed: bool) -> Self {
+        Self { sandboxed, ..self }
     }
 
     /// Whether writing `place`, in the workspace at `root`, asks even where a rule allows it.
@@ -148,6 +159,9 @@ impl Policy {
     /// Judges a call of `tool` that would carry out `acts` in the workspace at `root`.
     #[must_use]
     pub fn judge(&self, tool: &str, acts: &[Act], root: &Path) -> Judgement {
+        if self.sandboxed && acts.contains(&Act::Widen(Widening::Outside)) {
+            return self.clone().sandboxed(false).judge(tool, acts, root);
+        }
         let mut parts = Vec::new();
         let git = &mut self.git_files(root);
         for act in if acts.is_empty() { &[Act::Other] } else { acts } {
@@ -168,6 +182,7 @@ impl Policy {
                     git,
                 )),
                 Act::Command(command) => self.judge_command(tool, command, git, &mut parts),
+                Act::Widen(widening) => parts.push(self.judge_widening(tool, widening)),
                 Act::Internal | Act::Other => {
                     let what = format!("use {tool}");
                     let allowed = |policy: &Self| {
@@ -187,6 +202,13 @@ impl Policy {
         }
         let verdict = parts.iter().map(|part| part.verdict).max().unwrap_or(Verdict::Allow);
         Judgement { verdict, parts }
+    }
+
+    /// Judges a widening of the sandbox. Rules that allow the command do not allow it.
+    fn judge_widening(&self, tool: &str, widening: &Widening) -> Part {
+        let restricts = |rule: &CompiledRule| rule.matches_tool(tool);
+        self.judge_act(PolicyClass::LeaveSandbox, restricts, |_| Err(None))
+            .into_part(widening.to_string())
     }
 
     fn judge_place(
@@ -244,8 +266,8 @@ impl Policy {
                 .max_by_key(|(matched, _)| *matched)
                 .map(|(matched, rule)| (matched, rule.to_string()))
         };
-        let mode_verdict = self.mode.judge(class);
-        let mode_reason = || format!("the policy is `{}`", self.mode);
+        let mode_verdict = self.effective_mode().judge(class);
+        let mode_reason = || self.mode_reason();
         match strongest(&self.rules.deny) {
             Some((Match::Yes, rule)) => {
                 return ActVerdict::new(Verdict::Deny, format!("denied by the rule `{rule}`"));
@@ -277,11 +299,37 @@ impl Policy {
             }
             None => {}
         }
+        if class == PolicyClass::RunSandboxed && mode_verdict == Verdict::Allow {
+            return ActVerdict::new(Verdict::Allow, mode_reason());
+        }
         match allowed(self) {
             Ok(why) => ActVerdict::new(Verdict::Allow, why),
             Err(Some(why)) => ActVerdict::new(mode_verdict.max(Verdict::Ask), why),
             Err(None) => ActVerdict::new(mode_verdict, mode_reason()),
         }
+    }
+}
+
+impl Policy {
+    /// The mode that judges. Without a sandbox, `sandboxed` is `ask`.
+    fn effective_mode(&self) -> PolicyMode {
+        match self.mode {
+            PolicyMode::Sandboxed if !self.sandboxed => PolicyMode::Ask,
+            mode => mode,
+        }
+    }
+
+    fn mode_reason(&self) -> String {
+        let outside = match self.mode {
+            PolicyMode::Sandboxed if !self.sandboxed => ", which asks outside of a sandbox",
+            _ => "",
+        };
+        format!("the policy is `{}`{outside}", self.mode)
+    }
+
+    /// The class of a command.
+    fn command_class(&self) -> PolicyClass {
+        if self.sandboxed { PolicyClass::RunSandboxed } else { PolicyClass::Run }
     }
 }
 

@@ -5,6 +5,7 @@
 //! the profile becomes a table of mounts. At the level `landlock`, the supervisor restricts itself
 //! before it starts the program, and the profile becomes Landlock rules.
 
+mod advice;
 mod bwrap;
 mod caches;
 #[cfg(target_os = "linux")]
@@ -12,18 +13,21 @@ mod confine;
 mod confinement;
 mod profile;
 mod support;
+mod widening;
 
 use std::io;
 use std::sync::Arc;
 
 use holdpoint_common::SandboxLevel;
 
+pub(crate) use self::advice::SEARCHED_BYTES;
 use self::bwrap::Bwrap;
 #[cfg(target_os = "linux")]
 pub(crate) use self::confine::confine;
 pub(crate) use self::confinement::Confinement;
 pub use self::profile::SandboxProfile;
 pub use self::support::SandboxSupport;
+pub use self::widening::Widening;
 use crate::process::ProcessSpec;
 
 /// The sandbox of the processes of a session. Clones share it.
@@ -69,6 +73,30 @@ impl Sandbox {
             Method::Landlock(_) => SandboxLevel::Landlock,
             Method::Refuse { level, .. } => level,
         }
+    }
+
+    /// Whether processes can use the network.
+    #[must_use]
+    pub fn has_network(&self) -> bool {
+        match &*self.0 {
+            Method::Bwrap(_, profile) | Method::Landlock(profile) => profile.allows_network(),
+            Method::Refuse { .. } => false,
+        }
+    }
+
+    /// The sandbox with these widenings; `None` if one of them is to run outside.
+    #[must_use]
+    pub fn widened(&self, widenings: &[Widening]) -> Option<Self> {
+        if widenings.contains(&Widening::Outside) {
+            return None;
+        }
+        Some(match &*self.0 {
+            Method::Bwrap(bwrap, profile) => {
+                Self::new(Method::Bwrap(bwrap.clone(), profile.widened(widenings)))
+            }
+            Method::Landlock(profile) => Self::new(Method::Landlock(profile.widened(widenings))),
+            Method::Refuse { .. } => self.clone(),
+        })
     }
 
     /// The program to start in place of `spec`, and the restrictions that its supervisor sets up.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::files::Files;
 use crate::policy::Policy;
+use crate::sandbox::Sandbox;
 
 /// The folder, environment and policy of a session's calls. Clones share the known files.
 #[derive(Debug, Clone)]
@@ -12,6 +13,7 @@ pub struct Workspace {
     env: Vec<(String, String)>,
     display: Vec<(String, String)>,
     policy: Policy,
+    sandbox: Option<Sandbox>,
     files: Files,
 }
 
@@ -19,7 +21,14 @@ impl Workspace {
     /// Creates a workspace in the folder `root`, an absolute path with its links resolved. `env` is
     /// the complete environment of the processes that tools start.
     pub fn new(root: impl Into<PathBuf>, env: Vec<(String, String)>, policy: Policy) -> Self {
-        Self { root: root.into(), env, display: Vec::new(), policy, files: Files::default() }
+        Self {
+            root: root.into(),
+            env,
+            display: Vec::new(),
+            policy,
+            sandbox: None,
+            files: Files::default(),
+        }
     }
 
     /// Sets the additional variables for programs that open windows, see
@@ -27,6 +36,12 @@ impl Workspace {
     #[must_use]
     pub fn with_display(self, display: Vec<(String, String)>) -> Self {
         Self { display, ..self }
+    }
+
+    /// Sets the sandbox of the processes that tools start, also for the policy.
+    #[must_use]
+    pub fn with_sandbox(self, sandbox: Option<Sandbox>) -> Self {
+        Self { policy: self.policy.sandboxed(sandbox.is_some()), sandbox, ..self }
     }
 
     /// The workspace folder: absolute, links resolved.
@@ -51,6 +66,13 @@ impl Workspace {
     #[must_use]
     pub fn policy(&self) -> &Policy {
         &self.policy
+    }
+
+    /// The sandbox of the processes that tools start; `None` if they have the permissions of their
+    /// user.
+    #[must_use]
+    pub fn sandbox(&self) -> Option<&Sandbox> {
+        self.sandbox.as_ref()
     }
 
     /// The files that calls have read or written.

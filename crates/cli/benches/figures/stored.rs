@@ -112,7 +112,7 @@ pub(crate) fn make(folder: &Path, name: &str, facts: u64, bytes: usize) {
         asks: AsksMode::Wait,
         policy: PolicyMode::Ask,
         rules: PolicyRules::default(),
-        sandbox: SandboxSettings::default(),
+        sandbox: SandboxSettings::off(),
         max_steps: 0,
         max_turn_tokens: 0,
     };

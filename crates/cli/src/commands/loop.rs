@@ -102,7 +102,6 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     let answers = asks == AsksMode::Wait && !args.json;
     block_on(async {
         let sessions = daemon_sessions(folders, "loop", supplies(&config, &catalog)).await?;
-        let level = open.sandbox.level;
         let session = sessions.open(open).await?;
         let settings = session.snapshot().settings.clone();
         ui.line(Tone::Dim, &format!("session: {} ({})", prose_line(&settings.name), settings.id))?;
@@ -111,9 +110,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
             &format!("model: {} ({})", prose_line(&settings.model), prose_line(&why)),
         )?;
         ui.line(Tone::Dim, &format!("asks: {asks} ({asks_why})"))?;
-        if let Some(sandbox) = summaries::sandbox(level, &settings.sandbox) {
-            ui.line(Tone::Dim, &sandbox)?;
-        }
+        ui.line(Tone::Dim, &format!("sandbox: {}", summaries::sandbox(&settings.sandbox)))?;
         if args.detach {
             if let Err(error) = session.start_run(request).await {
                 discard_unused(&sessions, session.id()).await;

@@ -46,7 +46,6 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     let open = args.open.session(&config, &model, asks)?;
     block_on(async {
         let sessions = daemon_sessions(folders, "new", supplies(&config, &catalog)).await?;
-        let level = open.sandbox.level;
         let session = sessions.open(open).await?;
         if let Some(prompt) = prompt
             && let Err(error) = session.prompt(prompt).await
@@ -67,9 +66,10 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
                 not_saved_suffix(saved)
             ),
         )?;
-        if let Some(sandbox) = summaries::sandbox(level, &snapshot.settings.sandbox) {
-            ui.line(Tone::Dim, &sandbox)?;
-        }
+        ui.line(
+            Tone::Dim,
+            &format!("sandbox: {}", summaries::sandbox(&snapshot.settings.sandbox)),
+        )?;
         if args.json {
             // A fresh snapshot, which includes the effects of the prompt.
             ui.json(&*sessions.look(session.id().as_str()).await?)?;

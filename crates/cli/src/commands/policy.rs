@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use holdpoint_common::Verdict;
+use holdpoint_common::{SandboxLevel, Verdict};
 use holdpoint_session::folders::Folders;
 use holdpoint_tools::shown::{line, prose_line};
 use holdpoint_tools::{Act, Judgement, Place};
@@ -16,9 +16,9 @@ use crate::ui::Ui;
 /// Explain what the policy allows, asks about and denies
 ///
 /// A policy is a mode and rules. The mode sets which calls need no approval: `--policy ask`,
-/// `edits`, `all` or `readonly`. Rules are set in the configuration, under `[rules]` as `allow`,
-/// `ask` and `deny`, or on the command line as `--allow`, `--ask` and `--deny`. Deny rules take
-/// precedence over ask rules, ask rules over allow rules, and all rules over the mode.
+/// `edits`, `sandboxed`, `all` or `readonly`. Rules are set in the configuration, under `[rules]` as
+/// `allow`, `ask` and `deny`, or on the command line as `--allow`, `--ask` and `--deny`. Deny rules
+/// take precedence over ask rules, ask rules over allow rules, and all rules over the mode.
 ///
 /// A rule is TOOL or TOOL(PATTERN):
 ///   shell(git status)     exactly these words
@@ -42,7 +42,8 @@ enum PolicyCommand {
 /// Print the policy's verdict on each part of a command, and the reason; nothing is run
 ///
 /// The last line is the verdict on the whole command, which is that of its worst part. With --tool,
-/// the verdict is on a path that the tool would use.
+/// the verdict is on a path that the tool would use. A command is judged as in a sandbox, unless the
+/// configuration turns the sandbox off.
 #[derive(Debug, clap::Args)]
 struct Explain {
     /// The command, as one argument; with --tool, a path
@@ -76,7 +77,8 @@ impl Explain {
     fn carry_out(&self, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
         let config = folders.config()?;
         let policy = policy::build_policy(self.policy.mode(&config), &self.policy.rules(&config))?
-            .protecting(folders.all());
+            .protecting(folders.all())
+            .sandboxed(config.sandbox.level != SandboxLevel::Off);
         let cwd = self.cwd.as_deref().unwrap_or(Path::new("."));
         let root = cwd.canonicalize().map_err(|error| {
             CliError::usage(format!("{}: {error}", cwd.display()))

@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 
 use holdpoint_common::{AsksMode, Config};
-use holdpoint_session::folders::{Folders, open_unchangeable};
+use holdpoint_session::folders::Folders;
 use holdpoint_session::model::{Catalog, DefaultModel};
 use holdpoint_session::{AttachFrom, Engine, Sessions};
 use holdpoint_tools::Supervisor;
@@ -83,13 +83,9 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     // Dropped last: the engine ends everything that still runs.
     let engine = args.in_process.then(|| {
         let browsers = web::browsers(&config, folders)?;
-        let builder =
-            Engine::builder(catalog).limits(config.limits.clone()).tools(web::tools(&browsers));
-        let builder = builder
-            .own_folders(folders.all())
-            .sandbox_folder(folders.sandbox())
-            .user_instructions(folders.instructions_file(), open_unchangeable);
-        Ok::<_, CliError>(builder.supervisor(Supervisor::ThisProgram).start()?)
+        let builder = Engine::builder(catalog).configured(&config, folders);
+        let builder = builder.tools(web::tools(&browsers)).supervisor(Supervisor::ThisProgram);
+        Ok::<_, CliError>(builder.start()?)
     });
     let engine = engine.transpose()?;
     block_on(async {
@@ -97,7 +93,6 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
             Some(engine) => engine.sessions(who("run")).with_supplies(supplies),
             None => daemon_sessions(folders, "run", supplies).await?,
         };
-        let level = open.sandbox.level;
         let session = sessions.open(open).await?;
         let in_process = args.in_process;
         let on_signal =
@@ -117,9 +112,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
             &format!("model: {} ({})", prose_line(&settings.model), prose_line(&why)),
         )?;
         ui.line(Tone::Dim, &format!("asks: {} ({})", asks.mode, asks.why))?;
-        if let Some(sandbox) = summaries::sandbox(level, &settings.sandbox) {
-            ui.line(Tone::Dim, &sandbox)?;
-        }
+        ui.line(Tone::Dim, &format!("sandbox: {}", summaries::sandbox(&settings.sandbox)))?;
         ui.flush()?;
         let answers_here = asks.mode == AsksMode::Wait && asks.terminal.is_some();
         let view = View::steps(args.json, answers_here);

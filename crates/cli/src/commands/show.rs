@@ -2,10 +2,7 @@
 
 use std::time::SystemTime;
 
-use holdpoint_common::{
-    Hold, InstructionFile, SandboxLevel, SandboxSettings, SessionSummary, Snapshot, Timestamp,
-    Usage,
-};
+use holdpoint_common::{Hold, InstructionFile, SessionSummary, Snapshot, Timestamp, Usage};
 use holdpoint_session::folders::Folders;
 use holdpoint_tools::shown::prose_line;
 
@@ -16,7 +13,7 @@ use crate::select::SessionArg;
 use crate::sessions::control_sessions;
 use crate::summaries::runs::{so_far, taken};
 use crate::summaries::session::status_with_reason;
-use crate::summaries::{paused, pausing};
+use crate::summaries::{self, paused, pausing};
 use crate::table::age;
 use crate::ui::Ui;
 
@@ -84,7 +81,7 @@ fn lines(snapshot: &Snapshot, is_live: bool) -> Vec<(&'static str, String)> {
         ("model", settings.model.clone()),
         ("asks", settings.asks.to_string()),
         ("policy", settings.policy.to_string()),
-        ("sandbox", sandbox_text(&settings.sandbox)),
+        ("sandbox", summaries::sandbox(&settings.sandbox)),
     ];
     if let Some(cause) = hold_text(snapshot) {
         lines.push(("hold", cause));
@@ -145,11 +142,6 @@ fn lines(snapshot: &Snapshot, is_live: bool) -> Vec<(&'static str, String)> {
         lines.push(("saved", format!("no: {reason}")));
     }
     lines
-}
-
-fn sandbox_text(sandbox: &SandboxSettings) -> String {
-    let with_network = sandbox.level != SandboxLevel::Off && sandbox.network;
-    format!("{}{}", sandbox.level, if with_network { ", with the network" } else { "" })
 }
 
 fn instruction_line(file: &InstructionFile) -> (&'static str, String) {

@@ -2,12 +2,13 @@
 
 use std::time::{Duration, SystemTime};
 
-use holdpoint_common::Timestamp;
 use holdpoint_common::api::{BrowserStatus, DaemonStatus, SessionCounts};
+use holdpoint_common::{SandboxLevel, Timestamp};
 use holdpoint_session::Sessions;
 use holdpoint_session::folders::Folders;
 use holdpoint_tools::shown::prose_line;
-use serde_json::json;
+use holdpoint_tools::{SandboxSupport, Supervisor};
+use serde_json::{Value, json};
 
 use crate::daemon::{Daemon, RESTART_HINT};
 use crate::error::CliError;
@@ -51,19 +52,50 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
             // An unreadable configuration is reported by `config show`.
             let config_changes =
                 folders.config().ok().and_then(|config| daemon.config_changes(&config));
-            ui.print(&text(&daemon.status, config_changes.as_deref()))?;
+            let sandbox = sandbox(folders);
+            ui.print(&text(&daemon.status, config_changes.as_deref(), &sandbox))?;
             if config_changes.is_some() {
                 ui.line(Tone::Plain, &format!("hint: {RESTART_HINT}"))?;
                 ui.flush()?;
             }
         }
-        (Some(daemon), true) => ui.print(&format!("{:#}\n", json!(daemon.status)))?,
+        (Some(daemon), true) => {
+            let mut status = json!(daemon.status);
+            status["sandbox"] = sandbox_json(&sandbox(folders));
+            ui.print(&format!("{status:#}\n"))?;
+        }
         (None, false) => {
             ui.print("The daemon is not running. A command that needs it starts it.\n")?
         }
         (None, true) => ui.print(&format!("{:#}\n", json!({ "pid": null })))?,
     }
     Ok(if daemon.is_some() { 0 } else { NOT_RUNNING })
+}
+
+/// The levels of the sandbox that work here, tried now.
+fn sandbox(folders: &Folders) -> SandboxSupport {
+    SandboxSupport::probe(&Supervisor::ThisProgram, &folders.sandbox().join("trial"))
+}
+
+fn sandbox_json(support: &SandboxSupport) -> Value {
+    let mut json = json!({ "level": support.strongest() });
+    for level in [SandboxLevel::Bwrap, SandboxLevel::Landlock] {
+        if let Some(why) = support.why_not(level) {
+            json[level.name()] = why.into();
+        }
+    }
+    json
+}
+
+/// The strongest level, and the reasons why stronger ones do not work.
+fn sandbox_text(support: &SandboxSupport) -> String {
+    let strongest = support.strongest();
+    let stronger = [SandboxLevel::Bwrap, SandboxLevel::Landlock];
+    let stronger = stronger.into_iter().take_while(|level| *level != strongest);
+    let reasons = stronger.filter_map(|level| Some((level, support.why_not(level)?)));
+    reasons.fold(strongest.to_string(), |text, (level, why)| {
+        format!("{text}; `{level}` does not work: {why}")
+    })
 }
 
 /// Describes the damaged sessions.
@@ -82,7 +114,7 @@ async fn damaged_sessions(daemon: &Daemon) -> Vec<String> {
     }
 }
 
-fn text(status: &DaemonStatus, config_changes: Option<&str>) -> String {
+fn text(status: &DaemonStatus, config_changes: Option<&str>, sandbox: &SandboxSupport) -> String {
     let DaemonStatus {
         version,
         api,
@@ -104,6 +136,7 @@ fn text(status: &DaemonStatus, config_changes: Option<&str>) -> String {
     ];
     lines.extend(status.log.iter().map(|log| format!("log       {log}")));
     lines.extend(config_changes.map(|changes| format!("config    {changes}")));
+    lines.push(format!("sandbox   {}", sandbox_text(sandbox)));
     let SessionCounts { live, busy, running, waiting, held, limit } = sessions;
     let idle = live.saturating_sub(*busy);
     let busy = match busy {
@@ -153,7 +186,7 @@ mod tests {
                 "config": {}, "logLinesLost": count, "sessions": {}, "connections": count,
                 "clients": 0, "queuedPrompts": count, "saved": true,
             });
-            text(&serde_json::from_value(status).unwrap(), None)
+            text(&serde_json::from_value(status).unwrap(), None, &SandboxSupport::none("a test"))
         };
         let (one, two) = (shown(1), shown(2));
         for noun in ["prompt\n", "connection\n", "line missing"] {

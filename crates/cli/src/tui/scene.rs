@@ -8,9 +8,9 @@ use holdpoint_common::api::SessionNews;
 use holdpoint_common::{
     Ask, AskFact, AskOrigin, AskRequest, AsksMode, AssistantMessage, Block, BlockKind, Body,
     CallId, Delta, Event, Fact, Gaps, HeadAndTail, Hold, HoldCause, ItemId, Outcome, PauseKind,
-    PauseRequest, PolicyMode, PolicyRules, PromptFact, PromptId, SandboxSettings, ScreenSettings,
-    SessionFact, SessionSettings, SessionStatus, SessionSummary, Snapshot, Timestamp, ToolCall,
-    ToolFact, ToolResult, ToolStatus, TurnFact, TurnId, Usage, Who,
+    PauseRequest, PolicyMode, PolicyRules, PromptFact, PromptId, SandboxLevel, SandboxSettings,
+    ScreenSettings, SessionFact, SessionSettings, SessionStatus, SessionSummary, Snapshot,
+    Timestamp, ToolCall, ToolFact, ToolResult, ToolStatus, TurnFact, TurnId, Usage, Who,
 };
 use holdpoint_session::model::DefaultModel;
 use ratatui::Terminal;
@@ -279,7 +279,7 @@ pub(super) fn snapshot(name: &str) -> Snapshot {
         asks: AsksMode::Wait,
         policy: PolicyMode::Ask,
         rules: PolicyRules::default(),
-        sandbox: SandboxSettings::default(),
+        sandbox: SandboxSettings { level: SandboxLevel::Bwrap, ..SandboxSettings::default() },
         max_steps: 0,
         max_turn_tokens: 0,
     };

@@ -30,3 +30,4 @@ mod starting;
 mod status;
 mod stopping;
 mod web;
+mod widening;

@@ -55,7 +55,9 @@ impl World {
         for folder in ["home", "config/holdpoint", "work"] {
             fs::create_dir_all(root.path().join(folder)).unwrap();
         }
-        Self { root, census: Census::new() }
+        let world = Self { root, census: Census::new() };
+        world.config("");
+        world
     }
 
     pub(crate) fn path(&self, inside: &str) -> PathBuf {
@@ -66,9 +68,13 @@ impl World {
         self.path("work").join(file)
     }
 
+    /// Sets the configuration. Commands run without a sandbox unless it has one: most tests are
+    /// about other things, and many look at processes from outside.
     pub(crate) fn config(&self, text: &str) -> PathBuf {
         let path = self.path("config/holdpoint/config.toml");
-        fs::write(&path, text).unwrap();
+        let sandbox =
+            if text.contains("[sandbox]") { "" } else { "\n[sandbox]\nlevel = \"off\"\n" };
+        fs::write(&path, format!("{text}{sandbox}")).unwrap();
         path
     }
 

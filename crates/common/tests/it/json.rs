@@ -65,7 +65,7 @@ fn settings() -> SessionSettings {
         asks: AsksMode::Wait,
         policy: PolicyMode::Ask,
         rules: PolicyRules::default(),
-        sandbox: SandboxSettings::default(),
+        sandbox: SandboxSettings::off(),
         max_steps: 0,
         max_turn_tokens: 0,
     }

@@ -25,7 +25,8 @@ export interface StatusBarProps {
  * The status bar of a session:
  * `holdpoint | my-session | 00:12:34 | Iteration #3 | ✓2 ●1 ○3 | 5 files modified ◐`. It shows the
  * session's name, the working time (during a run, that of the run), the iteration and the tasks of
- * a run (done, doing, to do), the number of modified files, and the current activity. Empty
+ * a run (done, doing, to do), the number of modified files, and the current activity. `no sandbox`
+ * follows the files if tool processes have the permissions of the user. Empty
  * segments are left out; without room, segments are shortened or left out as a whole. The time
  * stops while the daemon is gone.
  */
@@ -59,9 +60,11 @@ function segmentsOf(snapshot: Snapshot, now: number, room: number): string {
   const iteration = number && `Iteration ${number}`
   const counts = countsOf(tasks)
   const files = filesModified.length === 0 ? '' : filesModified.length === 1 ? '1 file' : `${filesModified.length} files`
+  const sandbox = (settings.sandbox?.level ?? 'off') === 'off' ? 'no sandbox' : ''
   const candidates = [
-    ['holdpoint', name, time, iteration, counts, files && `${files} modified`],
-    [name, time, iteration, counts, files && `${files} modified`],
+    ['holdpoint', name, time, iteration, counts, files && `${files} modified`, sandbox],
+    [name, time, iteration, counts, files && `${files} modified`, sandbox],
+    [shortName, time, iteration, counts, sandbox],
     [shortName, time, iteration, counts, files],
     [shortName, time, number, counts],
     [shortName, time, number],

@@ -35,7 +35,7 @@ pub struct OpenOptions {
     pub policy: Option<PolicyMode>,
     /// Rules of the session's policy, in addition to those of the configuration.
     pub rules: Option<OpenRules>,
-    /// Level of the sandbox of tool processes. Default: `off`.
+    /// Level of the sandbox of tool processes. Default: that of the configuration, or `auto`.
     #[napi(ts_type = "SandboxLevel")]
     pub sandbox: Option<SandboxLevel>,
     /// Asks mode of the session. Default: `wait`.
@@ -118,7 +118,9 @@ fn open_request(config: &Config, options: OpenOptions) -> Result<OpenSession, Fa
     };
     let mut request = OpenSession { name, model, ..OpenSession::in_folder(cwd).configured(config) };
     request.policy = policy.unwrap_or(request.policy);
-    request.sandbox.level = sandbox.unwrap_or(request.sandbox.level);
+    if let (Some(level), Some(settings)) = (sandbox, &mut request.sandbox) {
+        settings.level = level;
+    }
     request.asks = asks.unwrap_or(request.asks);
     request.max_steps = max_steps.unwrap_or(request.max_steps);
     request.max_turn_tokens = max_turn_tokens.unwrap_or(request.max_turn_tokens);

@@ -295,7 +295,7 @@ fn adopt_session_fact(fact: &mut SessionFact, id: &SessionId) {
                 rules: PolicyRules::default(),
                 sandbox: SandboxSettings {
                     level: settings.sandbox.level,
-                    ..SandboxSettings::default()
+                    ..SandboxSettings::off()
                 },
                 max_steps: settings.max_steps,
                 max_turn_tokens: settings.max_turn_tokens,

@@ -9,7 +9,9 @@ use holdpoint_common::{
     AskRequest, CallId, EndedProcesses, HeadAndTail, StopHow, StoppedTool, ToolCall, ToolResult,
     ToolStatus, Verdict,
 };
-use holdpoint_tools::{Asker, Intent, Judgement, Sink, Tool, ToolContext, ToolError, ToolOutcome};
+use holdpoint_tools::{
+    Act, Asker, Intent, Judgement, Sink, Tool, ToolContext, ToolError, ToolOutcome, Widening,
+};
 use tokio::sync::oneshot;
 
 use super::order::Order;
@@ -53,7 +55,7 @@ impl Runner {
     ) -> CallEnd {
         let not_run =
             |status, why: String| CallEnd::from_result(ToolResult::not_run(call.id, status, why));
-        let (tool, intent, judgement) = match self.judge(&call, tool).await {
+        let (tool, mut intent, judgement) = match self.judge(&call, tool).await {
             Ok(judged) => judged,
             Err((status, why)) => {
                 order.wait_for_earlier().await;
@@ -61,6 +63,7 @@ impl Runner {
             }
         };
         tracing::debug!(verdict = ?judgement.verdict, "policy verdict");
+        let widenings = widenings(std::mem::take(&mut intent.acts));
         let clearance = match judgement.verdict {
             Verdict::Allow => Clearance::Allow,
             Verdict::Ask => confirm_clearance(&call, intent, judgement.may_be_denied()),
@@ -71,7 +74,7 @@ impl Runner {
             }
         };
         match self.gate_in_order(order, Gate::Tool { call: call.id, clearance }).await {
-            GateAnswer::Call { approved } => self.run_tool(call, tool, approved).await,
+            GateAnswer::Call { approved } => self.run_tool(call, tool, &widenings, approved).await,
             // A judged tool keeps resources for its call. It is dropped here, which releases them.
             GateAnswer::Denied(why) => not_run(ToolStatus::Denied, why),
             GateAnswer::Step(_) | GateAnswer::Limit(_) | GateAnswer::Cut => {
@@ -113,10 +116,11 @@ impl Runner {
         &self,
         call: ToolCall,
         mut tool: Box<dyn Tool>,
+        widenings: &[Widening],
         approved: Option<AskRequest>,
     ) -> CallEnd {
         let limits = &self.env.limits;
-        let processes = self.env.processes(limits.grace());
+        let processes = self.env.processes(limits.grace(), widenings);
         let sink = Arc::new(LaneSink::new(call.id, self.lane.clone()));
         let context = ToolContext::new(
             call.name.clone(),
@@ -199,6 +203,15 @@ fn interrupted_result(
             ..result
         },
     }
+}
+
+/// The widenings of the sandbox among the acts of a call.
+fn widenings(acts: Vec<Act>) -> Vec<Widening> {
+    let widening = |act| match act {
+        Act::Widen(widening) => Some(widening),
+        _ => None,
+    };
+    acts.into_iter().filter_map(widening).collect()
 }
 
 /// The clearance for a call that needs a Confirm.

@@ -27,7 +27,7 @@ fn opened(session: &SessionId, seq: u64) -> Arc<Event> {
         asks: AsksMode::Wait,
         policy: PolicyMode::Ask,
         rules: PolicyRules::default(),
-        sandbox: SandboxSettings::default(),
+        sandbox: SandboxSettings::off(),
         max_steps: 0,
         max_turn_tokens: 0,
     };

@@ -15,8 +15,9 @@ use crate::context::ToolContext;
 use crate::environment::program;
 use crate::error::ToolError;
 use crate::input::{parse, schema_of};
-use crate::place::JudgedFolder;
+use crate::place::{JudgedFolder, Place};
 use crate::process::{Exit, Process, ProcessSpec};
+use crate::sandbox::{SEARCHED_BYTES, Widening};
 use crate::shown;
 use crate::tool::{Intent, Tool, ToolOutcome};
 use crate::workspace::Workspace;
@@ -56,6 +57,44 @@ struct Input {
     /// Run the command as a background job and return at once. The tool `jobs` reads and stops it.
     #[serde(default)]
     background: bool,
+    /// Let the command use the network, if the sandbox has none. The user is asked.
+    #[serde(default)]
+    network: bool,
+    /// Let the command change this file or folder outside of the workspace, or a protected one in
+    /// it. The user is asked.
+    writable: Option<String>,
+    /// Run the command outside of the sandbox, if nothing else is enough. The user is asked.
+    #[serde(default)]
+    outside: bool,
+}
+
+impl Input {
+    /// The widenings of the workspace's sandbox, if it has one.
+    fn widenings(&self, workspace: &Workspace) -> Result<Vec<Widening>, ToolError> {
+        let Some(sandbox) = workspace.sandbox() else { return Ok(Vec::new()) };
+        if self.outside {
+            return Ok(vec![Widening::Outside]);
+        }
+        let mut widenings = Vec::new();
+        if self.network && !sandbox.has_network() {
+            widenings.push(Widening::Network);
+        }
+        if let Some(path) = &self.writable {
+            let path = Place::resolve(path, workspace.root())?.path().to_owned();
+            if !path.exists() {
+                let path = path.display();
+                let why = format!("writable: {path} does not exist; name the folder above it");
+                return Err(ToolError::input(why));
+            }
+            if path.parent().is_none() {
+                return Err(ToolError::input(
+                    "writable: / would be everything; use outside for that",
+                ));
+            }
+            widenings.push(Widening::Writable(path));
+        }
+        Ok(widenings)
+    }
 }
 
 impl Shell {
@@ -101,7 +140,9 @@ impl Tool for Shell {
          exit code. Standard input is empty, so commands that ask for input fail or read nothing. Processes that the \
          command leaves running are ended when it ends. The timeout is 120 s unless timeout_ms sets another one. Long \
          output is cut in the middle. With background, the command becomes a job that continues after the call until \
-         it ends, is stopped with the tool jobs, or the session ends."
+         it ends, is stopped with the tool jobs, or the session ends. Commands may run in a sandbox, without a network \
+         and with most files read-only. Only after a command has failed there for that reason, run it again with \
+         network, writable or outside, the narrowest that is enough."
     }
 
     fn schema(&self) -> Value {
@@ -109,21 +150,30 @@ impl Tool for Shell {
     }
 
     fn intent(&self, input: &Value, workspace: &Workspace) -> Result<Intent, ToolError> {
-        let Input { command, background, .. } = Self::input(input)?;
+        let input = Self::input(input)?;
         let folder = self.folder.judge(workspace.root())?;
+        let widenings = input.widenings(workspace)?;
+        let Input { command, background, .. } = input;
         let in_background = if background { " in the background" } else { "" };
+        let mut details = shown::command(&command, folder.path());
+        let mut always = format!("shell{in_background}");
+        for widening in &widenings {
+            details.push_str(&format!("\nmay {widening}"));
+            always.push_str(&format!(", {widening},"));
+        }
+        always.push_str(&format!(" in {}: {command}", folder.path().display()));
+        let sandbox = sandbox_text(workspace.sandbox().is_some(), &widenings);
+        let widen = widenings.into_iter().map(Act::Widen);
         Ok(Intent {
-            details: Some(shown::command(&command, folder.path())),
-            always: Some(format!("shell{in_background} in {}: {command}", folder.path().display())),
-            ..Intent::new(
-                Act::Command(command.clone()),
-                format!("Run this command{in_background}?"),
-            )
+            acts: [Act::Command(command)].into_iter().chain(widen).collect(),
+            message: format!("Run this command{in_background}{sandbox}?"),
+            details: Some(details),
+            always: Some(always),
         })
     }
 
     fn call(&mut self, input: Value, context: &ToolContext) -> Result<ToolOutcome, ToolError> {
-        let Input { command, timeout_ms, background } = Self::input(&input)?;
+        let Input { command, timeout_ms, background, .. } = Self::input(&input)?;
         let timeout = timeout_ms.map(Duration::from_millis);
         let env = context.workspace().env().to_vec();
         let spec = ProcessSpec {
@@ -147,6 +197,20 @@ impl Tool for Shell {
     }
 }
 
+/// How a command runs, for the question to the user. Nothing is said about a sandbox as it is.
+fn sandbox_text(is_sandboxed: bool, widenings: &[Widening]) -> &'static str {
+    let has_network = widenings.contains(&Widening::Network);
+    let has_writable = widenings.iter().any(|widening| matches!(widening, Widening::Writable(_)));
+    match (is_sandboxed, has_network, has_writable) {
+        (false, _, _) => " without a sandbox",
+        (true, ..) if widenings.contains(&Widening::Outside) => " outside of the sandbox",
+        (true, true, true) => " with the network and a further writable path",
+        (true, true, false) => " with the network",
+        (true, false, true) => " with a further writable path",
+        (true, false, false) => "",
+    }
+}
+
 /// The bash for all commands. A bash below the workspace is never used, because an agent could have
 /// written it, and the policy judges a command by the way the real bash reads it.
 fn bash(env: &[(String, String)], workspace: &Path) -> PathBuf {
@@ -164,15 +228,37 @@ fn wait_for(
     let deadline = Some(Instant::now() + timeout);
     // `follow` itself ends the program.
     let on_timeout = || {};
-    let followed = process.follow(deadline, |text| stream(text, context), on_timeout);
+    let mut end = EndOfOutput::default();
+    let on_text = |text: &str| {
+        end.push(text);
+        stream(text, context);
+    };
+    let followed = process.follow(deadline, on_text, on_timeout);
     let timed_out = followed
         .map_err(|error| ToolError::failed(format!("the output could not be read: {error}")))?;
     let (exit, ended) = process.finish();
     if context.is_cancelled() {
         return Err(ToolError::Interrupted);
     }
-    let output = result_line(exit, &ended, timed_out.then_some(timeout));
-    Ok(ToolOutcome { failed: timed_out || !exit.is_success(), ..ToolOutcome::text(output) })
+    let failed = timed_out || !exit.is_success();
+    let sandbox = context.processes().sandbox().filter(|_| failed);
+    let advice = sandbox.and_then(|sandbox| sandbox.advice(&end.0));
+    let output = result_line(exit, &ended, timed_out.then_some(timeout), advice);
+    Ok(ToolOutcome { failed, ..ToolOutcome::text(output) })
+}
+
+/// The last part of an output.
+#[derive(Default)]
+struct EndOfOutput(String);
+
+impl EndOfOutput {
+    fn push(&mut self, text: &str) {
+        self.0.push_str(text);
+        if self.0.len() > 2 * SEARCHED_BYTES {
+            let cut = self.0.ceil_char_boundary(self.0.len() - SEARCHED_BYTES);
+            self.0.drain(..cut);
+        }
+    }
 }
 
 fn stream(text: &str, context: &ToolContext) {
@@ -184,7 +270,12 @@ fn stream(text: &str, context: &ToolContext) {
     }
 }
 
-fn result_line(exit: Exit, ended: &EndedProcesses, timed_out: Option<Duration>) -> String {
+fn result_line(
+    exit: Exit,
+    ended: &EndedProcesses,
+    timed_out: Option<Duration>,
+    advice: Option<&str>,
+) -> String {
     let mut line = match timed_out {
         Some(timeout) => format!("[timed out after {} ms", timeout.as_millis()),
         None => format!("[{exit}"),
@@ -197,6 +288,9 @@ fn result_line(exit: Exit, ended: &EndedProcesses, timed_out: Option<Duration>) 
     if !ended.not_ended.is_empty() {
         let pids: Vec<_> = ended.not_ended.iter().map(u32::to_string).collect();
         line.push_str(&format!("; could not end pid {}", pids.join(", ")));
+    }
+    if let Some(advice) = advice {
+        line.push_str(&format!("; {advice}"));
     }
     line.push(']');
     line

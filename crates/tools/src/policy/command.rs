@@ -1,6 +1,6 @@
 //! The policy's verdict on a shell command: on every call and every redirection in it.
 
-use holdpoint_common::{PolicyClass, Verdict};
+use holdpoint_common::{PolicyMode, Verdict};
 
 use super::command_effects::{CommandEffect, CommandEffects, Run};
 use super::folders::WorkingFolder;
@@ -42,7 +42,7 @@ impl Policy {
         }
         if parts.len() == count_before {
             let act_verdict = self.judge_act(
-                PolicyClass::Run,
+                self.command_class(),
                 |rule| rule.matches_tool(tool),
                 |_| Ok("the command does nothing".to_owned()),
             );
@@ -81,14 +81,15 @@ impl Policy {
                 policy.allow_reason(run, folder)
             }
         };
-        self.judge_act(PolicyClass::Run, call_restricts, allowed).into_part(text)
+        self.judge_act(self.command_class(), call_restricts, allowed).into_part(text)
     }
 
     /// Judges a `cat` that only outputs the text of a here-document. It needs no allow rule, but a
     /// rule may deny it or ask about it.
     fn judge_text(&self, tool: &str, text: String, run: &Run) -> Part {
         let allowed = |_: &Self| Ok("`cat` only prints the text of its here-document".to_owned());
-        self.judge_act(PolicyClass::Run, |rule| restricts(rule, tool, run), allowed).into_part(text)
+        self.judge_act(self.command_class(), |rule| restricts(rule, tool, run), allowed)
+            .into_part(text)
     }
 
     /// Returns the reason why a program and every program that it would run are allowed, or the
@@ -195,7 +196,16 @@ impl Policy {
             }
             Err(_) => return Some(self.judge_unknown(tool, what, "this path can't be resolved")),
         };
-        let part = self.judge_place(tool, &place, redirection.writes, what, git);
+        let part = match self.effective_mode() {
+            // The sandbox decides which files a command can open.
+            PolicyMode::Sandboxed => {
+                let (writes, root) = (redirection.writes, git.root());
+                let restricts =
+                    |rule: &CompiledRule| rule.restricts_place(tool, &place, writes, root);
+                self.judge_act(self.command_class(), restricts, |_| Err(None)).into_part(what)
+            }
+            _ => self.judge_place(tool, &place, redirection.writes, what, git),
+        };
         // Bash may open a connection for such a path, even if the path resolves to a place
         // elsewhere.
         if path.starts_with("/dev/") && part.verdict != Verdict::Deny {
@@ -212,7 +222,7 @@ impl Policy {
     fn judge_unknown(&self, tool: &str, what: String, why: &str) -> Part {
         let allowed = |_: &Self| Err(Some(why.to_owned()));
         let part = self
-            .judge_act(PolicyClass::Run, |rule| rule.restricts_unknown(tool), allowed)
+            .judge_act(self.command_class(), |rule| rule.restricts_unknown(tool), allowed)
             .into_part(what);
         // An ask states this cause, not the rule that may match.
         if part.verdict == Verdict::Ask { Part { why: why.to_owned(), ..part } } else { part }

@@ -124,7 +124,7 @@ impl Process {
     pub(crate) fn follow(
         &mut self,
         mut deadline: Option<Instant>,
-        on_output: impl Fn(&str),
+        mut on_output: impl FnMut(&str),
         on_timeout: impl Fn(),
     ) -> io::Result<bool> {
         let mut timed_out = false;

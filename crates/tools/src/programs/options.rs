@@ -23,7 +23,7 @@ use Kind::{Command, Setting, Visible};
 /// subcommand runs programs. An option without a dash is a word among the arguments.
 struct Row(&'static str, &'static str, &'static str, Kind);
 
-const ROWS: [Row; 54] = [
+const ROWS: [Row; 56] = [
     Row("git", "", "-c --config-env --exec-path", Setting),
     Row("git", "", "-p --paginate", Visible),
     Row("git", "archive", "--exec", Command),
@@ -61,8 +61,10 @@ const ROWS: [Row; 54] = [
     Row("eslint", "", "--config --format --parser --plugin --rulesdir -c -f", Visible),
     Row("eslint", "", "--resolve-plugins-relative-to", Visible),
     Row("fd fdfind", "", "--exec --exec-batch -X -x", Command),
-    Row("go", "build get install list vet", "-toolexec -vettool", Setting),
-    Row("go", "run test", "-exec -toolexec -vettool", Visible),
+    Row("go", "build clean generate get install list vet", "-toolexec", Setting),
+    Row("go", "vet", "-vettool", Setting),
+    Row("go", "run test", "-exec -toolexec", Visible),
+    Row("go", "test", "-vettool", Visible),
     Row("gpg gpg2", "", "--agent-program --dirmngr-program --options --photo-viewer", Setting),
     Row("groff pic troff", "", "-U", Setting),
     Row("install", "", "--strip-program", Command),
@@ -222,6 +224,11 @@ mod tests {
     /// The help of a program or of its subcommand.
     fn help(program: &str, subcommand: Option<&str>, folder: &Path) -> Option<String> {
         match (program, subcommand) {
+            // Its subcommands share options.
+            ("go", _) => ["build", "test", "vet"]
+                .map(|subject| output(&[program, "help", subject], folder))
+                .into_iter()
+                .collect(),
             ("gpg", _) => output(&[program, "--dump-options"], folder),
             ("kubectl", _) => output(&[program, "options"], folder),
             ("npm" | "pnpm", _) => output(&[program, "config", "ls", "-l"], folder)

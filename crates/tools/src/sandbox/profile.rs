@@ -9,6 +9,7 @@ use std::{fs, io};
 
 use super::caches;
 use super::confinement::Confinement;
+use super::widening::Widening;
 use crate::place::{PROTECTED, is_protected_name};
 
 /// Files and folders with keys or sessions of the user, relative to the home folder.
@@ -83,6 +84,10 @@ const TEMPORARY: &str = "/tmp";
 
 /// The file that configures the resolver of host names. It is often a link into [`RUNTIME`].
 const RESOLVER: &str = "/etc/resolv.conf";
+
+/// Variables of processes without a network: npm and pip try again at most once, not for minutes.
+const WITHOUT_NETWORK: [(&str, &str); 2] =
+    [("npm_config_fetch_retries", "0"), ("PIP_RETRIES", "1")];
 
 /// The folder of devices, and the devices that processes can use at the level `landlock`.
 const DEVICES: &str = "/dev";
@@ -179,6 +184,19 @@ impl SandboxProfile {
         Self { network, ..self }
     }
 
+    /// The profile with these widenings, of which none is to run outside.
+    pub(super) fn widened(&self, widenings: &[Widening]) -> Self {
+        let mut widened = self.clone();
+        for widening in widenings {
+            match widening {
+                Widening::Network => widened.network = true,
+                Widening::Writable(path) => widened.writable.push(path.clone()),
+                Widening::Outside => {}
+            }
+        }
+        widened
+    }
+
     pub(super) fn allows_network(&self) -> bool {
         self.network
     }
@@ -226,6 +244,10 @@ impl SandboxProfile {
         RUNTIME_PROGRAMS.iter().for_each(|path| layout.set(path, Access::Readable));
         if self.network {
             layout.set(RESOLVER, Access::Readable);
+        } else {
+            for (name, value) in WITHOUT_NETWORK {
+                layout.set_text(name, value);
+            }
         }
         for (name, variable) in caches::NAMED {
             layout.set_variable(variable, &self.named_cache(name));
@@ -307,9 +329,13 @@ impl Layout {
 
     fn set_variable(&mut self, name: &str, path: &Path) {
         if let Some(path) = path.to_str() {
-            self.env.retain(|(known, _)| known != name);
-            self.env.push((name.to_owned(), path.to_owned()));
+            self.set_text(name, path);
         }
+    }
+
+    fn set_text(&mut self, name: &str, value: &str) {
+        self.env.retain(|(known, _)| known != name);
+        self.env.push((name.to_owned(), value.to_owned()));
     }
 
     /// Makes the protected names in a workspace unwritable, unless they are hidden. A link is left

@@ -64,6 +64,16 @@ impl SandboxSupport {
         }
     }
 
+    /// The strongest level that works.
+    #[must_use]
+    pub fn strongest(&self) -> SandboxLevel {
+        match (&self.bwrap, &self.landlock) {
+            (Ok(_), _) => SandboxLevel::Bwrap,
+            (Err(_), Ok(())) => SandboxLevel::Landlock,
+            (Err(_), Err(_)) => SandboxLevel::Off,
+        }
+    }
+
     /// The sandbox of a level; `None` for no sandbox, and for `auto` if no level works. If the
     /// level does not work, the sandbox [refuses](Sandbox::refusal) every program.
     #[must_use]

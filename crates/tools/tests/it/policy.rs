@@ -6,6 +6,7 @@ mod hostile;
 mod parsing;
 mod rules;
 mod running;
+mod sandboxed;
 mod support;
 mod texts;
 mod traps;

@@ -17,7 +17,7 @@ use super::super::state::State;
 use super::super::update::candidates;
 use super::super::wrap::wrap;
 use super::{ask, foot, is_held, position, put, rule, status};
-use crate::summaries::{asks_mode, first_line_summary};
+use crate::summaries::{self, asks_mode, first_line_summary};
 use crate::table::fit;
 use crate::tone::Tone;
 
@@ -212,6 +212,10 @@ fn draw_welcome(buffer: &mut Buffer, area: Rect, session: &Session) {
         Line::styled(format!("in {}", prose_line(&settings.workspace)), Tone::Dim.style()),
         Line::styled(format!("model {}{offline}", prose_line(&settings.model)), Tone::Dim.style()),
         Line::styled(format!("policy {}", policy(settings.policy)), Tone::Dim.style()),
+        Line::styled(
+            format!("sandbox {}", summaries::sandbox(&settings.sandbox)),
+            Tone::Dim.style(),
+        ),
     ];
     let unattended = (settings.asks != AsksMode::Wait).then(|| asks_mode(settings.asks));
     let asks = unattended.map(|asks| Line::styled(asks, Tone::Warning.style()));
@@ -232,6 +236,10 @@ fn policy(mode: holdpoint_common::PolicyMode) -> &'static str {
         }
         PolicyMode::Edits => {
             "edits: reading and writing inside the folder is allowed; the rest needs your approval"
+        }
+        PolicyMode::Sandboxed => {
+            "sandboxed: editing inside the folder and commands in the sandbox are allowed; the rest \
+             needs your approval"
         }
         PolicyMode::All => "all: everything is allowed unless a rule denies it",
         PolicyMode::Readonly => "readonly: reading is allowed; the rest is denied",

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use holdpoint_common::{
-    AskRequest, AsksMode, Hold, HoldCause, PauseKind, SessionStatus, Snapshot, TaskCounts,
-    Timestamp,
+    AskRequest, AsksMode, Hold, HoldCause, PauseKind, SandboxLevel, SessionStatus, Snapshot,
+    TaskCounts, Timestamp,
 };
 use holdpoint_tools::shown::prose_line;
 use ratatui::text::{Line, Span};
@@ -91,6 +91,10 @@ pub(super) fn used(session: &Session, width: usize) -> String {
         AsksMode::Wait => String::new(),
         other => format!("asks: {other}"),
     };
+    let sandbox = match settings.sandbox.level {
+        SandboxLevel::Off => "no sandbox",
+        _ => "",
+    };
     if !saved {
         return first_that_fits(&[&[&asks, "not saved"], &["not saved"][..]], width);
     }
@@ -116,14 +120,15 @@ pub(super) fn used(session: &Session, width: usize) -> String {
         total => format!("{} tokens", abbreviate(total)),
     };
     let cost = usage.cost.map(|cost| format!("cost {:.4}", cost as f64 / 1e6)).unwrap_or_default();
-    let layouts: [&[&str]; 8] = [
-        &[&asks, &model, &folder, &branch, &window, &tokens, &cost],
-        &[&asks, &model, &branch, &window, &tokens, &cost],
-        &[&asks, &model, &window, &tokens, &cost],
-        &[&asks, &model, &percent, &tokens, &cost],
-        &[&asks, &percent, &tokens, &cost],
-        &[&asks, &percent, &cost],
-        &[&asks, &percent],
+    let layouts: [&[&str]; 9] = [
+        &[&asks, sandbox, &model, &folder, &branch, &window, &tokens, &cost],
+        &[&asks, sandbox, &model, &branch, &window, &tokens, &cost],
+        &[&asks, sandbox, &model, &window, &tokens, &cost],
+        &[&asks, sandbox, &model, &percent, &tokens, &cost],
+        &[&asks, sandbox, &percent, &tokens, &cost],
+        &[&asks, sandbox, &percent, &cost],
+        &[&asks, sandbox, &percent],
+        &[&asks, sandbox],
         &[&asks],
     ];
     first_that_fits(&layouts, width)

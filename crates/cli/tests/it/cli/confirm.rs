@@ -14,11 +14,14 @@ fn confirm(world: &World, command: &str, rows: u16) -> Terminal {
     terminal
 }
 
+/// The line of a Confirm of a command.
+const QUESTION: &str = "⏸ shell: Run this command without a sandbox?";
+
 /// The details of the Confirm on the screen, without the folder. The screen joins the rows of a
 /// wrapped line.
 fn details(terminal: &Terminal) -> String {
     let text = terminal.text();
-    let lines = text.lines().skip_while(|line| *line != "⏸ shell: Run this command?").skip(1);
+    let lines = text.lines().skip_while(|line| *line != QUESTION).skip(1);
     let lines: Vec<_> = lines
         .map_while(|line| {
             line.strip_prefix("  │").map(|line| line.strip_prefix(' ').unwrap_or(line))

@@ -54,6 +54,8 @@ struct Console {
 impl Console {
     fn new() -> Self {
         let world = World::new();
+        // The pages show the sandbox that a reader gets by default.
+        world.config("[sandbox]\n");
         let home = world.path("home");
         let examples = home.join(WORK).join("examples/loop");
         std::fs::create_dir_all(&examples).unwrap();
@@ -87,7 +89,13 @@ impl Console {
             );
         }
         let output = output.trim_end_matches(['\n', END_MARKER]);
-        output.replace(&self.home.display().to_string(), "~")
+        let output = output.replace(&self.home.display().to_string(), "~");
+        // The same pages are right where another level works.
+        let levels = ["sandbox: landlock", "sandbox: off (commands have your permissions)"];
+        levels
+            .iter()
+            .fold(output, |output, level| output.replace(level, "sandbox: bwrap"))
+            .replace("Run this command without a sandbox?", "Run this command?")
     }
 }
 

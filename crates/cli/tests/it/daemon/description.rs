@@ -162,7 +162,10 @@ fn the_event_on_the_page_is_real() {
     let event = serde_json::to_string_pretty(&event).unwrap() + "\n";
     let work = house.0.path("work").display().to_string();
     page_says(
-        &event.replace(&session, "k3v9x2m7qa").replace(&work, "/home/me/shop"),
+        &event
+            .replace(&session, "k3v9x2m7qa")
+            .replace(&work, "/home/me/shop")
+            .replace(" without a sandbox?", "?"),
         "```json\n",
         "```\n",
     );

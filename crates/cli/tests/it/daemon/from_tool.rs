@@ -71,7 +71,7 @@ until [ -e namespace.done ]; do sleep 0.01; done
 cat namespace.out
 }
 # An engine of its own, with a supervisor below that of the call.
-$H --state-dir own run --in-process --policy all 'shell: WAY=nested bash requests > nested.out'
+$H --state-dir own run --in-process --policy all --sandbox off 'shell: WAY=nested bash requests > nested.out'
 cat nested.out
 "#;
 
@@ -254,7 +254,17 @@ fn m_g1_a_tool_call_does_not_open_the_folders_of_the_user() {
     let house = DaemonWorld::new();
     let h = program().display();
     let script = format!("shell: {h} list > list 2>&1; {h} policy explain ls > explain 2>&1");
-    let session = ["--state-dir", "own", "run", "--in-process", "--policy", "all", &script];
+    let session = [
+        "--state-dir",
+        "own",
+        "run",
+        "--in-process",
+        "--policy",
+        "all",
+        "--sandbox",
+        "off",
+        &script,
+    ];
     let ran = house.run(&session);
     let read = |file| fs::read_to_string(house.0.work(file)).unwrap();
     assert!(read("list").contains(REFUSAL) && read("list").contains("hint: "), "{ran:?}");

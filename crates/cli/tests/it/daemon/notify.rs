@@ -76,7 +76,10 @@ async fn each_ask_is_notified_once() {
     session.prompt("shell: touch a\nshell: touch b\nshell: touch c").await.unwrap();
     let first = notifications(&house, 1)[0].clone();
     let ask = house.sessions().inbox().await.unwrap()[0].ask.id.clone();
-    assert_eq!(first, format!("{ask} {} one shell Run this command?", session.id()));
+    assert_eq!(
+        first,
+        format!("{ask} {} one shell Run this command without a sandbox?", session.id())
+    );
     // The command runs for the next ask when that becomes the one to answer.
     session.answer(&ask, Answer::Deny { reason: None }).await.unwrap();
     let second = notifications(&house, 2)[1].clone();

@@ -166,6 +166,8 @@ fn m_g6_another_users_process_gets_no_key() {
     }
     let house = DaemonWorld::new();
     let socket = house.socket();
+    // A configuration in such a folder is refused.
+    fs::remove_file(house.0.path("config/holdpoint/config.toml")).unwrap();
     fs::create_dir_all(socket.parent().unwrap()).unwrap();
     for folder in ["", "run", "run/holdpoint"] {
         set_mode(&house.0.path(folder), 0o777);

@@ -32,9 +32,12 @@ fn status_shows_version_socket_data_folder_and_counts() {
     assert_eq!(status["saved"], true);
     assert_eq!(status["connections"], 1);
     assert_eq!(status["sessions"]["live"], 0);
+    assert!(["bwrap", "landlock", "off"].iter().any(|level| status["sandbox"]["level"] == *level));
     assert_eq!(status["sessions"]["limit"], 10);
     let text = house.run(&["status"]).code(0).out;
-    for line in ["socket ", "data ", "log ", "sessions  0 of 10 live", "clients   0 attached"] {
+    for line in
+        ["socket ", "data ", "log ", "sandbox ", "sessions  0 of 10 live", "clients   0 attached"]
+    {
         assert!(text.lines().any(|shown| shown.starts_with(line)), "{line}: {text}");
     }
 }

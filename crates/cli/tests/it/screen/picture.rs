@@ -111,7 +111,7 @@ fn m_e1_the_pictures_match_the_screen() {
     .unwrap();
     let server = ModelServer::start();
     world.config(&format!(
-        "model = 'openai/gpt-5'\n[providers.openai]\nbase_url = '{}'\napi_key = 'sk-x'\n",
+        "model = 'openai/gpt-5'\n[providers.openai]\nbase_url = '{}'\napi_key = 'sk-x'\n[sandbox]\n",
         server.base_url()
     ));
     server.reply(Reply::text(["The README says how to install it now."]));

@@ -37,7 +37,7 @@ impl Bench {
             asks,
             policy: PolicyMode::Ask,
             rules: holdpoint_common::PolicyRules::default(),
-            sandbox: SandboxSettings::default(),
+            sandbox: SandboxSettings::off(),
             max_steps: 0,
             max_turn_tokens: 0,
         };

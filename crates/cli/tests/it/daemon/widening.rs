@@ -1,0 +1,187 @@
+//! Widening the sandbox of a command: each step after an ask, for the exact command.
+
+use std::fs;
+use std::net::TcpListener;
+
+use holdpoint_common::{Ask, AskRequest};
+use serde_json::{Value, json};
+
+use super::client::Api;
+use super::harness::DaemonWorld;
+
+const LEVELS: [&str; 2] = ["bwrap", "landlock"];
+
+/// Opens a session at this level.
+fn open(house: &DaemonWorld, level: &str, policy: &str) -> String {
+    let api = Api::new(house);
+    let body = json!({
+        "workspace": house.0.path("work"),
+        "policy": policy,
+        "model": "rehearsal",
+        "sandbox": { "level": level },
+        "supplies": api.supplies(),
+    });
+    api.post("sessions", &body).ok()["settings"]["id"].as_str().unwrap().to_owned()
+}
+
+/// Calls `shell` with this input and answers the asks that it raises. Returns the asks and the log
+/// of the session.
+fn call(house: &DaemonWorld, session: &str, input: &Value, answer: &Value) -> (Vec<Ask>, String) {
+    let api = Api::new(house);
+    let mut stream = api.attach(session, "?limit=0&snapshots=true");
+    api.prompt(session, &format!("call shell {input}"));
+    let (mut asks, mut has_begun) = (Vec::<Ask>::new(), false);
+    loop {
+        let snapshot: holdpoint_common::Snapshot =
+            stream.until(|frame| frame.kind == "snapshot").read();
+        for ask in &snapshot.asks {
+            if !asks.iter().any(|known| known.id == ask.id) {
+                api.answer(&ask.id.to_string(), answer).ok();
+                asks.push(ask.clone());
+            }
+        }
+        has_begun |= snapshot.turn.is_some();
+        if has_begun && snapshot.turn.is_none() && snapshot.queue.is_empty() {
+            return (asks, house.run(&["logs", session]).code(0).out);
+        }
+    }
+}
+
+fn message(ask: &Ask) -> (&str, &str) {
+    match &ask.request {
+        AskRequest::Pause(pause) => (&pause.message, pause.details.as_deref().unwrap_or_default()),
+        AskRequest::Question(_) => panic!("{ask:?}"),
+    }
+}
+
+fn approve() -> Value {
+    json!({ "type": "approve" })
+}
+
+/// A command that reaches a port of this machine, and the listener.
+fn connecting() -> (TcpListener, String) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    (listener, format!("exec 3<>/dev/tcp/127.0.0.1/{port} && echo REACHED | tr A-Z a-z"))
+}
+
+#[test]
+fn m_g3_a_command_gets_the_network_after_an_ask() {
+    let house = DaemonWorld::new();
+    house.start();
+    let (_listener, command) = connecting();
+    for level in LEVELS {
+        let session = open(&house, level, "sandboxed");
+        let (asks, log) = call(&house, &session, &json!({ "command": command }), &approve());
+        assert!(asks.is_empty(), "{level}: {asks:?}");
+        assert!(!log.contains("reached\n"), "{level}: {log}");
+        assert!(log.contains("run it again with \"network\": true"), "{level}: {log}");
+        let input = json!({ "command": command, "network": true });
+        let (asks, log) = call(&house, &session, &input, &json!({ "type": "deny" }));
+        assert_eq!(asks.len(), 1, "{level}");
+        assert!(!log.contains("reached\n"), "{level}: {log}");
+        let (asks, log) = call(&house, &session, &input, &approve());
+        assert_eq!(message(&asks[0]).0, "Run this command with the network?", "{level}");
+        assert!(message(&asks[0]).1.starts_with(&command), "{level}: {asks:?}");
+        assert!(log.contains("reached\n"), "{level}: {log}");
+    }
+}
+
+#[test]
+fn m_g3_a_command_gets_one_more_folder_after_an_ask() {
+    let house = DaemonWorld::new();
+    house.start();
+    // Not in `/tmp`, which a folder of the sandbox replaces.
+    let outside = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let outside = outside.path().canonicalize().unwrap();
+    for level in LEVELS {
+        let session = open(&house, level, "sandboxed");
+        let file = outside.join(level);
+        let command = format!("echo x > {}", file.display());
+        let (asks, log) = call(&house, &session, &json!({ "command": command }), &approve());
+        assert!(asks.is_empty() && !file.exists(), "{level}: {asks:?}");
+        assert!(log.contains("run it again with \"writable\""), "{level}: {log}");
+        let input = json!({ "command": command, "writable": outside });
+        let (asks, _) = call(&house, &session, &input, &json!({ "type": "deny" }));
+        assert!(asks.len() == 1 && !file.exists(), "{level}: {asks:?}");
+        let (asks, log) = call(&house, &session, &input, &approve());
+        let (text, details) = message(&asks[0]);
+        assert_eq!(text, "Run this command with a further writable path?", "{level}");
+        assert!(details.ends_with(&format!("\nmay change {}", outside.display())), "{details}");
+        assert!(file.exists(), "{level}: {log}");
+        // Only for that call.
+        fs::remove_file(&file).unwrap();
+        call(&house, &session, &json!({ "command": command }), &approve());
+        assert!(!file.exists(), "{level}");
+    }
+    let session = open(&house, "bwrap", "sandboxed");
+    for (path, why) in [("/none", "does not exist"), ("/", "would be everything")] {
+        let input = json!({ "command": "true", "writable": path });
+        let (asks, log) = call(&house, &session, &input, &approve());
+        assert!(asks.is_empty() && log.contains(why), "{path}: {log}");
+    }
+}
+
+#[test]
+fn m_g3_always_outside_is_for_the_exact_command() {
+    let house = DaemonWorld::new();
+    house.start();
+    // The folder of the daemon is hidden at each level.
+    let command = format!("cat {}", house.data().join("daemon.lock").display());
+    let content = format!("{}\n", house.pid());
+    let always = json!({ "type": "approve", "always": true });
+    for level in LEVELS {
+        let session = open(&house, level, "sandboxed");
+        let (_, log) = call(&house, &session, &json!({ "command": command }), &approve());
+        assert!(!log.contains(&content), "{level}: {log}");
+        // At `bwrap`, `/tmp` with the folder of the daemon does not exist.
+        let advice = "; the sandbox may be the cause: ";
+        assert!(level == "bwrap" || log.contains(advice), "{level}: {log}");
+        let input = json!({ "command": command, "outside": true });
+        let (asks, log) = call(&house, &session, &input, &always);
+        assert_eq!(message(&asks[0]).0, "Run this command outside of the sandbox?", "{level}");
+        assert!(log.contains(&content), "{level}: {log}");
+        let (asks, _) = call(&house, &session, &input, &approve());
+        assert!(asks.is_empty(), "{level}: {asks:?}");
+        // Another command, another step, and the same in the background.
+        for other in [
+            json!({ "command": format!("{command} "), "outside": true }),
+            json!({ "command": command, "network": true }),
+            json!({ "command": command, "outside": true, "background": true }),
+        ] {
+            let (asks, _) = call(&house, &session, &other, &json!({ "type": "deny" }));
+            assert_eq!(asks.len(), 1, "{level}: {other}");
+        }
+    }
+}
+
+#[test]
+fn m_g2_without_a_sandbox_a_confirm_says_so_and_a_widening_has_no_effect() {
+    let house = DaemonWorld::new();
+    house.start();
+    let session = open(&house, "off", "ask");
+    for input in [json!({ "command": "echo A" }), json!({ "command": "echo B", "network": true })] {
+        let (asks, _) = call(&house, &session, &input, &approve());
+        assert_eq!(message(&asks[0]).0, "Run this command without a sandbox?");
+        assert!(!message(&asks[0]).1.contains("may "), "{asks:?}");
+    }
+    let shown = house.run(&["show", &session]).code(0).out;
+    assert!(shown.contains("sandbox   off (commands have your permissions)\n"), "{shown}");
+}
+
+/// A session is in a sandbox unless its client or the configuration says otherwise.
+#[test]
+fn m_g2_a_new_session_has_the_strongest_sandbox_that_works() {
+    let house = DaemonWorld::new();
+    house.0.config("[sandbox]\n");
+    house.start();
+    let api = Api::new(&house);
+    let level = |session: &str| api.look(session).settings.sandbox.level.name();
+    assert_eq!(level(&api.open("ask")), "bwrap");
+    let ran = house.run(&["run", "--in-process", "say hello"]).code(0);
+    assert!(ran.err.contains("\nsandbox: bwrap\n"), "{ran:?}");
+    // A client that names no sandbox gets that of the daemon's configuration.
+    house.0.config("[sandbox]\nlevel = 'landlock'\n");
+    house.run(&["daemon", "restart"]).code(0);
+    assert_eq!(level(&api.open("ask")), "landlock");
+}

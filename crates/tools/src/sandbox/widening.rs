@@ -1,0 +1,28 @@
+//! The widenings of a sandbox: more than it allows, for one call.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::shown::line;
+
+/// An extension of the sandbox for one call, from the narrowest to the widest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Widening {
+    /// Processes can use the network.
+    Network,
+    /// Processes can also read and change this file or folder. The path is absolute, with its links
+    /// resolved.
+    Writable(PathBuf),
+    /// Processes run outside of the sandbox, with the permissions of their user.
+    Outside,
+}
+
+impl fmt::Display for Widening {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Network => f.write_str("use the network"),
+            Self::Writable(path) => write!(f, "change {}", line(&path.to_string_lossy())),
+            Self::Outside => f.write_str("run outside of the sandbox"),
+        }
+    }
+}
