@@ -505,7 +505,7 @@ export interface OpenOptions {
   policy?: PolicyMode
   /** Rules of the session's policy, in addition to those of the configuration. */
   rules?: OpenRules
-  /** Level of the sandbox of tool processes. Default: `off`. */
+  /** Level of the sandbox of tool processes. Default: that of the configuration, or `auto`. */
   sandbox?: SandboxLevel
   /** Asks mode of the session. Default: `wait`. */
   asks?: AsksMode

@@ -738,7 +738,7 @@ export type Gaps = Gap[]
 /**
  * The mode of a policy: its verdict on calls that no rule covers.
  */
-export type PolicyMode = 'ask' | 'edits' | 'all' | 'readonly'
+export type PolicyMode = 'ask' | 'edits' | 'sandboxed' | 'all' | 'readonly'
 /**
  * Id of an accepted prompt within its session, counted from 1.
  */
@@ -1433,7 +1433,7 @@ export interface DaemonStatus {
   idleStopS?: number | null
   /**
    * Parts of the configuration that the daemon read when it started, by key: `limits`, `log`,
-   * `notify`, `web`.
+   * `notify`, `sandbox`, `web`.
    */
   config: {
     [k: string]: unknown
@@ -2061,7 +2061,7 @@ export interface SessionSettings {
   rules?: PolicyRules
   /**
    * Sandbox of the session's tool processes. Its level is the one that was chosen when the session
-   * was opened, and never `auto`.
+   * was opened, and never `auto`. Default: `off`.
    */
   sandbox?: SandboxSettings
   /**
@@ -2097,7 +2097,7 @@ export interface PolicyRules {
 export interface SandboxSettings {
   /**
    * Level of the sandbox: `auto`, `bwrap`, `landlock` or `off`. With `bwrap` or `landlock`, no
-   * session is opened where that level does not work. Default: `off`.
+   * session is opened where that level does not work. Default: `auto`.
    */
   level: SandboxLevel & string
   /**
@@ -2724,9 +2724,10 @@ export interface OpenSession {
    */
   rules?: PolicyRules
   /**
-   * Sandbox of the session's tool processes. Default: none.
+   * Sandbox of the session's tool processes. Default: the sandbox in the configuration of the
+   * daemon, or of the program that runs the engine.
    */
-  sandbox?: SandboxSettingsInput
+  sandbox?: SandboxSettingsInput | null
   /**
    * Maximum number of steps (model requests) in one turn; 0 means no limit. Default: 0.
    */
@@ -2751,7 +2752,7 @@ export interface OpenSession {
 export interface SandboxSettingsInput {
   /**
    * Level of the sandbox: `auto`, `bwrap`, `landlock` or `off`. With `bwrap` or `landlock`, no
-   * session is opened where that level does not work. Default: `off`.
+   * session is opened where that level does not work. Default: `auto`.
    */
   level?: SandboxLevel & string
   /**

@@ -162,7 +162,7 @@ describe('arguments', () => {
     assert.equal(await message(sessionOpen(5)), '`options` must be an object, got number')
     assert.equal(await message(sessionOpen({ model: 5 })), '`options.model` must be a string, got number')
     assert.equal(await message(sessionOpen({ maxSteps: 1.5 })), '`options.maxSteps` must be a whole number from 0 to 4294967295, got 1.5')
-    assert.equal(await message(sessionOpen({ policy: 'al' })), '`options.policy` must be one of `ask`, `edits`, `all` and `readonly`, got "al"')
+    assert.equal(await message(sessionOpen({ policy: 'al' })), '`options.policy` must be one of `ask`, `edits`, `sandboxed`, `all` and `readonly`, got "al"')
     assert.equal(await message(sessionOpen({ rules: { alow: [] } })), '`options.rules.alow` is unknown; it can be one of `allow`, `ask` and `deny`')
     assert.equal(await message(sessionOpen({ rules: { deny: ['x', 5] } })), '`options.rules.deny[1]` must be a string, got number')
     assert.equal(await message(sessionRun(id, { task: 1 })), '`run.goal` is missing')

@@ -1,6 +1,6 @@
 // Tests of errors: every declared code is thrown by real code, with its shape.
 import assert from 'node:assert/strict'
-import { open as openFile, readFile, rename, writeFile } from 'node:fs/promises'
+import { open as openFile, readFile, rename, symlink, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { createRequire } from 'node:module'
 import path from 'node:path'
@@ -39,7 +39,6 @@ everywhere('errors', (getSessions, { remote }) => {
     await fails('nameTaken', opening({ name: 'taken' }))
     await fails('badName', opening({ name: ' ' }))
     await fails('policy', opening({ rules: { deny: ['shell('] } }))
-    await fails('sandbox', opening({ sandbox: 'bwrap', env: { HOME: '/no/such/folder' } }))
     assert.match((await fails('modelSetup', opening({ model: 'openai', env: {} }))).hint, /OPENAI_API_KEY|key/)
     await fails('unknownSession', () => sessions.sessionPrompt('nothing-is-called-so', 'say hello'))
     await fails('emptyPrompt', () => sessions.sessionPrompt(id, ' '))
@@ -227,6 +226,15 @@ test('m_f1_a_missing_daemon_and_another_version_are_reported', async () => {
   assert.match(error.hint, /restart/)
 })
 
+test('m_f1_a_sandbox_that_does_not_work_is_an_error', { skip: !program && 'HOLDPOINT_PROGRAM is not set' }, async () => {
+  const link = path.join(await folder(), 'link')
+  await symlink(path.dirname(link), link)
+  const { sessions } = await startDaemon(`[sandbox]\nwritable = [${JSON.stringify(link)}]\n`)()
+  const { message } = await fails('sandbox', () => open(sessions))
+  assert.match(message, /has a link/)
+  await open(sessions, { sandbox: 'off' })
+})
+
 test('m_g1_a_program_of_a_tool_call_can_not_connect', { skip: (!program || process.platform !== 'linux') && 'needs HOLDPOINT_PROGRAM, on Linux' }, async () => {
   const { sessions, stateDir } = await startDaemon()()
   const cwd = await folder()
@@ -237,7 +245,7 @@ test('m_g1_a_program_of_a_tool_call_can_not_connect', { skip: (!program || proce
   await writeFile(path.join(cwd, 'client.mjs'), client)
   const { stdout } = await run(process.execPath, ['client.mjs'], { cwd })
   assert.equal(stdout, 'connected\n', 'the control: the same program, started by the user')
-  const id = await open(sessions, { cwd, policy: 'all' })
+  const id = await open(sessions, { cwd, policy: 'all', sandbox: 'off' })
   const seen = await record(sessions, id)
   await sessions.sessionPrompt(id, `shell: "${process.execPath}" client.mjs > answer`)
   const { body } = await seen.event('clientRefused')

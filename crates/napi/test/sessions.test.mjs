@@ -35,7 +35,8 @@ everywhere('sessions', (getSessions) => {
     const sessions = await getSessions()
     const cwd = await folder()
     const id = await sessions.sessionOpen({
-      cwd, name: 'mine', model: 'rehearsal', policy: 'readonly', asks: 'deny', maxSteps: 3, maxTurnTokens: 1000,
+      cwd, name: 'mine', model: 'rehearsal', policy: 'readonly', sandbox: 'off', asks: 'deny', maxSteps: 3,
+      maxTurnTokens: 1000,
     })
     const { settings } = sessions.sessionSnapshot(id)
     assert.deepEqual(

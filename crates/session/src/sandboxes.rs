@@ -157,10 +157,11 @@ impl Maker {
         session: &SandboxedSession,
     ) -> Result<SandboxProfile, String> {
         let SandboxedSession { id, workspace, env, settings } = session;
-        let home = env.iter().rev().find(|(name, _)| name == "HOME");
-        let home = home.and_then(|(_, home)| Path::new(home).canonicalize().ok());
-        let home = home.filter(|home| home.is_absolute());
-        let home = home.ok_or("HOME is not a folder, so the files to hide can't be found")?;
+        // A client can name another home folder than that of the user.
+        let named = env.iter().rev().find(|(name, _)| name == "HOME");
+        let named = named.and_then(|(_, home)| Path::new(home).canonicalize().ok());
+        let own = std::env::home_dir().and_then(|home| home.canonicalize().ok());
+        let home = named.or_else(|| own.clone()).unwrap_or_else(|| "/".into());
         let expand = |path: &String| match path.strip_prefix("~/") {
             Some(rest) => home.join(rest),
             None => path.into(),
@@ -180,6 +181,7 @@ impl Maker {
         let temporary = folders.temporary.join(id.as_str());
         Ok(SandboxProfile::new(workspace, &home, temporary, caches)
             .writable(writable)
+            .other_home(own)
             .hidden(settings.hidden.iter().map(expand))
             .own_folders(self.own_folders.clone())
             .network(settings.network))

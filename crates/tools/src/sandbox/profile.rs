@@ -130,6 +130,7 @@ pub struct SandboxProfile {
     temporary: PathBuf,
     caches: PathBuf,
     home: PathBuf,
+    other_home: Option<PathBuf>,
     writable: Vec<PathBuf>,
     hidden: Vec<PathBuf>,
     own: Vec<PathBuf>,
@@ -152,11 +153,18 @@ impl SandboxProfile {
             temporary: temporary.into(),
             caches: caches.into(),
             home: home.into(),
+            other_home: None,
             writable: Vec::new(),
             hidden: Vec::new(),
             own: Vec::new(),
             network: false,
         }
+    }
+
+    /// Sets another home folder, whose keys are also hidden.
+    #[must_use]
+    pub fn other_home(self, home: Option<PathBuf>) -> Self {
+        Self { other_home: home, ..self }
     }
 
     /// Makes further files and folders writable.
@@ -262,7 +270,9 @@ impl SandboxProfile {
             layout.set(DEVICES, Access::Hidden);
             USED_DEVICES.iter().for_each(|path| layout.set(path, Access::Writable));
         }
-        KEYS.iter().for_each(|path| layout.set(self.home.join(path), Access::Hidden));
+        for home in [&self.home].into_iter().chain(&self.other_home) {
+            KEYS.iter().for_each(|path| layout.set(home.join(path), Access::Hidden));
+        }
         self.hidden.iter().for_each(|path| layout.set(path, Access::Hidden));
         // Not resolved: processes may be able to put links there.
         let writable = [&self.workspace].into_iter().chain(&self.writable);
