@@ -33,7 +33,9 @@ struct SandboxFolders {
     trial: PathBuf,
     /// A folder for the temporary files of each session.
     temporary: PathBuf,
-    /// Whether the sessions, and so their temporary files, end with the engine.
+    /// A folder for the files of each session that were put aside.
+    aside: PathBuf,
+    /// Whether the sessions, and so their files, end with the engine.
     end_with_engine: bool,
 }
 
@@ -56,14 +58,12 @@ impl Sandboxes {
         runtime: runtime::Handle,
     ) -> Self {
         let folders = folder.map(|folder| {
-            let temporary = folder.join("tmp");
+            let engine = if is_saved { String::new() } else { fresh_id().as_str().to_owned() };
             SandboxFolders {
                 caches: folder.join("caches"),
                 trial: folder.join("trial"),
-                temporary: match is_saved {
-                    true => temporary,
-                    false => temporary.join(fresh_id().as_str()),
-                },
+                temporary: folder.join("tmp").join(&engine),
+                aside: folder.join("aside").join(&engine),
                 end_with_engine: !is_saved,
             }
         });
@@ -109,12 +109,12 @@ impl Sandboxes {
         Ok(SandboxSettings { level, ..settings })
     }
 
-    /// Removes the temporary files of a deleted session.
+    /// Removes the files of a deleted session.
     pub(crate) async fn remove(&self, id: &SessionId) {
-        let Some(folders) = &self.maker.folders else { return };
-        let folder = folders.temporary.join(id.as_str());
+        let Some(SandboxFolders { temporary, aside, .. }) = &self.maker.folders else { return };
+        let folders = [temporary, aside].map(|folder| folder.join(id.as_str()));
         // The session is deleted in any case.
-        let _ = self.runtime.spawn_blocking(move || remove(&folder)).await;
+        let _ = self.runtime.spawn_blocking(move || folders.iter().for_each(|f| remove(f))).await;
     }
 }
 
@@ -184,14 +184,17 @@ impl Maker {
             .other_home(own)
             .hidden(settings.hidden.iter().map(expand))
             .own_folders(self.own_folders.clone())
+            .aside(folders.aside.join(id.as_str()))
             .network(settings.network))
     }
 }
 
 impl Drop for Maker {
     fn drop(&mut self) {
-        if let Some(SandboxFolders { temporary, end_with_engine: true, .. }) = &self.folders {
+        if let Some(SandboxFolders { temporary, aside, end_with_engine: true, .. }) = &self.folders
+        {
             remove(temporary);
+            remove(aside);
         }
     }
 }
@@ -200,7 +203,7 @@ impl Drop for Maker {
 fn remove(folder: &Path) {
     match std::fs::remove_dir_all(folder) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
-            tracing::warn!(path = %folder.display(), %error, "can't remove temporary files");
+            tracing::warn!(path = %folder.display(), %error, "can't remove files of a session");
         }
         Ok(()) | Err(_) => {}
     }

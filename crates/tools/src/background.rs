@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::ask::{Asker, ToolRequest};
 use crate::process::{ProcessSpec, Processes};
+use crate::sandbox::Sandbox;
 use kept::KeptOutput;
 
 /// How many jobs of one session may run at once. Starting another one fails.
@@ -139,13 +140,14 @@ impl BackgroundJobs {
             };
             jobs.all.insert(id, job);
         }
+        let running = processes.sandbox().and_then(Sandbox::begin_command);
         let started = processes.spawn(spec).and_then(|process| {
             asker.send_without_reply(ToolRequest::JobStarted {
                 turn,
                 call: id,
                 command: command.to_owned(),
             });
-            watch::watch(Arc::clone(&self.0), asker.clone(), process, timeout)
+            watch::watch(Arc::clone(&self.0), asker.clone(), process, running, timeout)
         });
         if let Err(error) = started {
             processes.end();

@@ -1,6 +1,7 @@
 //! The context of a tool call: its workspace, asker, sink, processes, background jobs and cancel
 //! token.
 
+use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::ask::{Asker, Subject};
 use crate::background::{BackgroundJobs, JobOutput};
 use crate::process::{ProcessSpec, Processes};
+use crate::sandbox::Sandbox;
 use crate::workspace::Workspace;
 
 /// The destination of a running call's output.
@@ -90,6 +92,20 @@ impl ToolContext {
     #[must_use]
     pub fn processes(&self) -> &Processes {
         &self.processes
+    }
+
+    /// Runs `write`, which writes a file with this content. Commands that run in the sandbox are not
+    /// taken for the author of the change.
+    pub(crate) fn writing(
+        &self,
+        path: &Path,
+        content: &[u8],
+        write: impl FnOnce() -> io::Result<File>,
+    ) -> io::Result<File> {
+        match self.processes.sandbox().and_then(Sandbox::protected_files) {
+            Some(files) => files.write(path, content, write),
+            None => write(),
+        }
     }
 
     /// The background jobs of the session, which keep running after this call has returned.

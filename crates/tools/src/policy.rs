@@ -25,6 +25,7 @@ use crate::place::Place;
 use crate::sandbox::Widening;
 pub(crate) use exceptions::Exceptions;
 use git::GitFiles;
+pub(crate) use git::changes_only_gits_own;
 use matches::Match;
 use rule::CompiledRule;
 

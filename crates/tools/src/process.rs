@@ -164,6 +164,11 @@ impl Processes {
         self.0.grace
     }
 
+    /// The sandbox of the programs, if they have one.
+    pub(crate) fn sandbox(&self) -> Option<&Sandbox> {
+        self.0.sandbox.as_ref()
+    }
+
     /// Creates an empty set with the same settings.
     #[must_use]
     pub fn with_same_settings(&self) -> Self {

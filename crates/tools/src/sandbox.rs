@@ -12,6 +12,7 @@ mod caches;
 mod confine;
 mod confinement;
 mod profile;
+mod protected_files;
 mod support;
 mod widening;
 
@@ -26,6 +27,7 @@ use self::bwrap::Bwrap;
 pub(crate) use self::confine::confine;
 pub(crate) use self::confinement::Confinement;
 pub use self::profile::SandboxProfile;
+pub(crate) use self::protected_files::{ProtectedFiles, RunningCommand, settle};
 pub use self::support::SandboxSupport;
 pub use self::widening::Widening;
 use crate::process::ProcessSpec;
@@ -75,13 +77,18 @@ impl Sandbox {
         }
     }
 
+    /// The profile; `None` if no program can be started.
+    fn profile(&self) -> Option<&SandboxProfile> {
+        match &*self.0 {
+            Method::Bwrap(_, profile) | Method::Landlock(profile) => Some(profile),
+            Method::Refuse { .. } => None,
+        }
+    }
+
     /// Whether processes can use the network.
     #[must_use]
     pub fn has_network(&self) -> bool {
-        match &*self.0 {
-            Method::Bwrap(_, profile) | Method::Landlock(profile) => profile.allows_network(),
-            Method::Refuse { .. } => false,
-        }
+        self.profile().is_some_and(SandboxProfile::allows_network)
     }
 
     /// The sandbox with these widenings; `None` if one of them is to run outside.
@@ -97,6 +104,17 @@ impl Sandbox {
             Method::Landlock(profile) => Self::new(Method::Landlock(profile.widened(widenings))),
             Method::Refuse { .. } => self.clone(),
         })
+    }
+
+    /// The protected files of the workspace; `None` if they are not compared.
+    pub(crate) fn protected_files(&self) -> Option<&ProtectedFiles> {
+        self.profile()?.protected_files()
+    }
+
+    /// Begins a command whose changes of protected files are found when it ends. `None` if they are
+    /// not compared.
+    pub(crate) fn begin_command(&self) -> Option<RunningCommand> {
+        self.profile()?.begin_command()
     }
 
     /// The program to start in place of `spec`, and the restrictions that its supervisor sets up.

@@ -51,6 +51,7 @@ use crate::context::{Sink, ToolContext};
 use crate::error::ToolError;
 use crate::policy::Policy;
 use crate::process::{Processes, Supervisor};
+use crate::sandbox::Sandbox;
 use crate::tool::{Tool, ToolOutcome};
 use crate::workspace::Workspace;
 use session::Session;
@@ -68,6 +69,7 @@ pub struct Bench {
     workspace: Workspace,
     supervisor: Supervisor,
     grace: Duration,
+    sandbox: Option<Sandbox>,
     answers: Vec<AskReply>,
     approved: Option<AskRequest>,
     background: BackgroundJobs,
@@ -133,6 +135,7 @@ impl Bench {
             workspace: Workspace::new(root, crate::environment::allowed(vars), Policy::default()),
             supervisor: Supervisor::ThisProgram,
             grace: Duration::from_millis(500),
+            sandbox: None,
             answers: Vec::new(),
             approved: None,
             background: BackgroundJobs::new(Arc::new(())),
@@ -194,6 +197,13 @@ impl Bench {
         self
     }
 
+    /// Sets the sandbox of the processes.
+    #[must_use]
+    pub fn sandbox(mut self, sandbox: Option<Sandbox>) -> Self {
+        self.sandbox = sandbox;
+        self
+    }
+
     /// The folder of the workspace.
     #[must_use]
     pub fn root(&self) -> &Path {
@@ -227,6 +237,7 @@ impl Bench {
         let session = Session::start(self.answers.clone());
         let record = Arc::new(Record::default());
         let processes = Processes::new(self.supervisor.clone(), self.grace);
+        let processes = processes.sandboxed(self.sandbox.clone());
         let cancel = CancellationToken::new();
         let context = ToolContext::new(
             tool.name(),

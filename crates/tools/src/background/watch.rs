@@ -9,17 +9,20 @@ use holdpoint_common::{CallId, JobEnd};
 use super::Shared;
 use crate::ask::{Asker, ToolRequest};
 use crate::process::{Exit, Process};
+use crate::sandbox::RunningCommand;
 
 /// Starts the thread of a job that was just started.
 pub(super) fn watch(
     shared: Arc<Shared>,
     session: Asker,
     process: Process,
+    running: Option<RunningCommand>,
     timeout: Option<Duration>,
 ) -> io::Result<()> {
     let id = session.call();
     let watcher = JobWatcher { shared, session, id, end: JobEnd::Lost };
-    let thread = move || watcher.run(process, timeout.map(|timeout| Instant::now() + timeout));
+    let thread =
+        move || watcher.run(process, running, timeout.map(|timeout| Instant::now() + timeout));
     std::thread::Builder::new().name(format!("job {id}")).spawn(thread)?;
     Ok(())
 }
@@ -33,7 +36,12 @@ struct JobWatcher {
 }
 
 impl JobWatcher {
-    fn run(mut self, mut process: Process, deadline: Option<Instant>) {
+    fn run(
+        mut self,
+        mut process: Process,
+        running: Option<RunningCommand>,
+        deadline: Option<Instant>,
+    ) {
         let keep = Arc::clone(&self.shared.keep);
         if let Err(error) =
             process.follow(deadline, |text| self.push(text), || self.start_ending(JobEnd::TimedOut))
@@ -44,10 +52,14 @@ impl JobWatcher {
         // End the supervisor too, so that no process of the job is left when its end is reported.
         let job =
             self.shared.jobs().all.get(&self.id).map(|job| (job.processes.clone(), job.ending));
+        let mut has_living = false;
         let ending = job.and_then(|(processes, ending)| {
-            let _ = processes.finish();
+            has_living = !processes.finish().not_ended.is_empty();
             ending
         });
+        if let Some(running) = running {
+            self.push(&running.end(has_living).line());
+        }
         self.end = ending.unwrap_or(match exit {
             Exit::Code(code) => JobEnd::Exited { code },
             Exit::Signal(signal) => JobEnd::Signalled { signal },

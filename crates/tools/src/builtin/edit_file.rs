@@ -186,7 +186,8 @@ impl Tool for EditFile {
                 return Err(ToolError::Interrupted);
             }
             let content = content.as_deref().unwrap_or(change.after().as_bytes());
-            let file = parent.replace(Some(&old.metadata), content).map_err(failed)?;
+            let replace = || parent.replace(Some(&old.metadata), content);
+            let file = context.writing(place.path(), content, replace).map_err(failed)?;
             let mark = mark_of(&place, &file.metadata().map_err(failed)?, content);
             files.record_write(Some(old.mark), mark.clone());
             let lines = match change.new_lines() {

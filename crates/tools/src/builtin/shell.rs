@@ -17,7 +17,7 @@ use crate::error::ToolError;
 use crate::input::{parse, schema_of};
 use crate::place::{JudgedFolder, Place};
 use crate::process::{Exit, Process, ProcessSpec};
-use crate::sandbox::{SEARCHED_BYTES, Widening};
+use crate::sandbox::{SEARCHED_BYTES, Sandbox, Widening, settle};
 use crate::shown;
 use crate::tool::{Intent, Tool, ToolOutcome};
 use crate::workspace::Workspace;
@@ -192,8 +192,10 @@ impl Tool for Shell {
             let job = started.map_err(|error| failed("the job", error))?;
             return Ok(ToolOutcome::text(format!("[running in the background as job {job}]")));
         }
+        let running = context.processes().sandbox().and_then(Sandbox::begin_command);
         let process = context.processes().spawn(spec).map_err(|error| failed("bash", error))?;
-        wait_for(process, timeout.unwrap_or(DEFAULT_TIMEOUT), context)
+        let outcome = wait_for(process, timeout.unwrap_or(DEFAULT_TIMEOUT), context);
+        settle(running, outcome, context)
     }
 }
 

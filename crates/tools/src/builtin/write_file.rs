@@ -174,8 +174,8 @@ impl Tool for WriteFile {
                 .encode(&text)
                 .map_err(|why| ToolError::failed(format!("{}: {why}", place.shown())))?;
             let parent = OpenParent::open_or_create(place.path()).map_err(failed)?;
-            let file =
-                parent.replace(old.as_ref().map(|old| &old.metadata), &content).map_err(failed)?;
+            let replace = || parent.replace(old.as_ref().map(|old| &old.metadata), &content);
+            let file = context.writing(place.path(), &content, replace).map_err(failed)?;
             let mark = mark_of(&place, &file.metadata().map_err(failed)?, &content);
             files.record_write(old.map(|old| old.mark), mark.clone());
             let encoded = if encoding == TextEncoding::Utf8 {

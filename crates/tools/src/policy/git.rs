@@ -5,6 +5,7 @@
 //! by `include.path`, `core.hooksPath`, and every setting whose value is a command.
 
 mod config;
+mod own_settings;
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -15,6 +16,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use config::Setting;
+pub(crate) use own_settings::changes_only_gits_own;
 use rustix::fs::OFlags;
 
 use crate::place::{Place, folded, follow, normalize};
@@ -197,7 +199,7 @@ impl<'a> GitFiles<'a> {
             let folder = self.expanded(&setting.value);
             bases.extend(bases.get(1).map(|git_dir| git_dir.join(folder)));
         }
-        for Setting { section, key, value } in settings {
+        for Setting { section, key, value, .. } in settings {
             if value.is_empty() || self.full {
                 continue;
             }

@@ -9,6 +9,7 @@ use std::{fs, io};
 
 use super::caches;
 use super::confinement::Confinement;
+use super::protected_files::{ProtectedFiles, RunningCommand};
 use super::widening::Widening;
 use crate::place::{PROTECTED, is_protected_name};
 
@@ -135,6 +136,7 @@ pub struct SandboxProfile {
     hidden: Vec<PathBuf>,
     own: Vec<PathBuf>,
     network: bool,
+    protected_files: Option<ProtectedFiles>,
 }
 
 impl SandboxProfile {
@@ -158,6 +160,7 @@ impl SandboxProfile {
             hidden: Vec::new(),
             own: Vec::new(),
             network: false,
+            protected_files: None,
         }
     }
 
@@ -203,6 +206,28 @@ impl SandboxProfile {
             }
         }
         widened
+    }
+
+    /// Compares the protected files of the workspace before and after each command of the tool
+    /// `shell`. Files that a command creates or changes are put aside in this folder, in which no
+    /// process in the sandbox may be able to write. Clones of the profile share the comparison.
+    ///
+    /// Nothing is compared if the workspace contains the home folder, where other programs of the
+    /// user write to such files.
+    #[must_use]
+    pub fn aside(self, folder: impl Into<PathBuf>) -> Self {
+        let protected_files = (!self.home.starts_with(&self.workspace))
+            .then(|| ProtectedFiles::new(self.workspace.clone(), folder.into()));
+        Self { protected_files, ..self }
+    }
+
+    pub(super) fn protected_files(&self) -> Option<&ProtectedFiles> {
+        self.protected_files.as_ref()
+    }
+
+    /// Begins a command whose changes of protected files are found when it ends.
+    pub(super) fn begin_command(&self) -> Option<RunningCommand> {
+        Some(self.protected_files.as_ref()?.begin(self.own.iter().chain(&self.hidden)))
     }
 
     pub(super) fn allows_network(&self) -> bool {

@@ -21,6 +21,8 @@ mod many;
 mod policy;
 #[cfg(target_os = "linux")]
 mod sandbox;
+#[cfg(target_os = "linux")]
+mod sandbox_changes;
 mod secrets;
 mod shell;
 mod shown;

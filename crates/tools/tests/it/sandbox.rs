@@ -21,14 +21,14 @@ const GRACE: Duration = Duration::from_millis(500);
 
 /// A user with a home folder, a workspace, and folders of Holdpoint, below one folder that is not
 /// among those for temporary files.
-struct World {
+pub(super) struct World {
     _folder: tempfile::TempDir,
     base: PathBuf,
     support: SandboxSupport,
 }
 
 impl World {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let base = Path::new(env!("CARGO_TARGET_TMPDIR"));
         let folder = tempfile::tempdir_in(base).or_else(|_| tempfile::tempdir()).unwrap();
         let base = folder.path().canonicalize().unwrap();
@@ -54,18 +54,18 @@ impl World {
         Self { _folder: folder, base, support }
     }
 
-    fn path(&self, path: &str) -> PathBuf {
+    pub(super) fn path(&self, path: &str) -> PathBuf {
         self.base.join(path)
     }
 
-    fn profile(&self) -> SandboxProfile {
+    pub(super) fn profile(&self) -> SandboxProfile {
         let [work, temporary, caches] =
             ["work", "state/sandbox/tmp", "state/sandbox/caches"].map(|path| self.path(path));
         SandboxProfile::new(work, self.path("home"), temporary, caches)
             .own_folders([self.path("state")])
     }
 
-    fn env(&self) -> Vec<(String, String)> {
+    pub(super) fn env(&self) -> Vec<(String, String)> {
         let shown = |path: &str| self.path(path).to_str().unwrap().to_owned();
         let path = std::env::var("PATH").unwrap();
         let vars = [("PATH".to_owned(), path), ("HOME".to_owned(), shown("home"))];
@@ -76,7 +76,7 @@ impl World {
 
     /// The files that no process in a sandbox may change: their paths, contents, permissions and
     /// times.
-    fn guarded(&self) -> Vec<(PathBuf, Vec<u8>, u32, i64)> {
+    pub(super) fn guarded(&self) -> Vec<(PathBuf, Vec<u8>, u32, i64)> {
         let mut found = Vec::new();
         let mut paths: Vec<_> =
             ["outside", "home", "work/.git/hooks", "work/.envrc", "work/AGENTS.md"]
@@ -95,12 +95,12 @@ impl World {
     }
 
     /// The sandbox of a level that works here.
-    fn sandbox(&self, level: SandboxLevel, profile: SandboxProfile) -> Option<Sandbox> {
+    pub(super) fn sandbox(&self, level: SandboxLevel, profile: SandboxProfile) -> Option<Sandbox> {
         self.support.sandbox(level, profile)
     }
 
     /// The levels that work here, from none to the strongest. All must work where CI runs.
-    fn levels(&self) -> Vec<SandboxLevel> {
+    pub(super) fn levels(&self) -> Vec<SandboxLevel> {
         let works = |level: &SandboxLevel| match self.support.why_not(*level) {
             None => true,
             Some(why) if std::env::var_os("CI").is_some() => panic!("{level}: {why}"),
@@ -114,7 +114,7 @@ impl World {
     }
 
     /// The levels that work here, without `off`.
-    fn sandboxes(&self) -> Vec<SandboxLevel> {
+    pub(super) fn sandboxes(&self) -> Vec<SandboxLevel> {
         self.levels().split_off(1)
     }
 

@@ -1,10 +1,12 @@
 //! Reads the settings in a file in the format of `.git/config`.
 
-/// One setting. Its subsection is left out.
+/// One setting.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Setting {
     /// In lower case.
     pub(super) section: Vec<u8>,
+    /// Empty if there is none.
+    pub(super) subsection: Vec<u8>,
     /// In lower case.
     pub(super) key: Vec<u8>,
     /// Empty for a key without a value.
@@ -15,20 +17,21 @@ pub(super) struct Setting {
 /// way.
 pub(super) fn settings(text: &[u8]) -> Vec<Setting> {
     let mut rest = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text);
-    let (mut settings, mut section) = (Vec::new(), Vec::new());
+    let (mut settings, mut section, mut subsection) = (Vec::new(), Vec::new(), Vec::new());
     while let Some((first, after)) = rest.split_first() {
         rest = match first {
             b'[' => {
                 let length = after.iter().take_while(|byte| is_name(**byte)).count();
                 section = after[..length].to_ascii_lowercase();
-                skip_header(&after[length..])
+                header(&after[length..], &mut subsection)
             }
             b'#' | b';' => skip_line(after),
             byte if is_name(*byte) => {
                 let length = rest.iter().take_while(|byte| is_name(**byte)).count();
                 let key = rest[..length].to_ascii_lowercase();
                 let (value, after) = value(&rest[length..]);
-                settings.push(Setting { section: section.clone(), key, value });
+                let (section, subsection) = (section.clone(), subsection.clone());
+                settings.push(Setting { section, subsection, key, value });
                 after
             }
             _ => after,
@@ -42,18 +45,28 @@ fn is_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'-'
 }
 
-/// The text after the `]` of a section. A quoted subsection may contain one.
-fn skip_header(text: &[u8]) -> &[u8] {
+/// Reads the rest of the header of a section: its subsection, after a `.` or in quotes, which may
+/// contain a `]`. Returns the text after the header.
+fn header<'a>(text: &'a [u8], subsection: &mut Vec<u8>) -> &'a [u8] {
+    subsection.clear();
+    let is_old = text.starts_with(b".");
     let (mut quoted, mut escaped) = (false, false);
     for (at, byte) in text.iter().enumerate() {
-        match byte {
+        let is_part = match byte {
             b'\n' => return &text[at..],
-            _ if escaped => escaped = false,
-            b'\\' => escaped = quoted,
-            b'"' => quoted = !quoted,
+            _ if escaped => true,
+            b'\\' | b'"' => false,
             b']' if !quoted => return &text[at + 1..],
+            _ => quoted || is_old && at > 0,
+        };
+        match byte {
+            byte if is_part => {
+                subsection.push(if quoted { *byte } else { byte.to_ascii_lowercase() })
+            }
+            b'"' => quoted = !quoted,
             _ => {}
         }
+        escaped = !escaped && quoted && *byte == b'\\';
     }
     &[]
 }
@@ -139,8 +152,12 @@ mod tests {
             .map(|entry| {
                 let mut parts = entry.splitn(2, |byte| *byte == b'\n');
                 let name = parts.next().unwrap();
+                let dots = name.iter().enumerate().filter(|(_, byte)| **byte == b'.');
+                let dots: Vec<_> = dots.map(|(at, _)| at).collect();
+                let subsection = name.get(dots[0] + 1..dots[dots.len() - 1]).unwrap_or_default();
                 Setting {
                     section: name.split(|byte| *byte == b'.').next().unwrap().to_vec(),
+                    subsection: subsection.to_vec(),
                     key: name.rsplit(|byte| *byte == b'.').next().unwrap().to_vec(),
                     value: parts.next().unwrap_or_default().to_vec(),
                 }
