@@ -29,6 +29,15 @@ pub(super) struct World {
 
 impl World {
     pub(super) fn new() -> Self {
+        Self::with(|base| SandboxSupport::probe(&Supervisor::ThisProgram, &base.join("trial")))
+    }
+
+    /// Another user on the same machine, whose levels were already tried.
+    pub(super) fn another(&self) -> Self {
+        Self::with(|_| self.support.clone())
+    }
+
+    fn with(support: impl FnOnce(&Path) -> SandboxSupport) -> Self {
         let base = Path::new(env!("CARGO_TARGET_TMPDIR"));
         let folder = tempfile::tempdir_in(base).or_else(|_| tempfile::tempdir()).unwrap();
         let base = folder.path().canonicalize().unwrap();
@@ -50,7 +59,7 @@ impl World {
         fs::write(base.join("work/.git/config"), "").unwrap();
         fs::write(base.join("work/.envrc"), "").unwrap();
         fs::write(base.join("work/AGENTS.md"), "").unwrap();
-        let support = SandboxSupport::probe(&Supervisor::ThisProgram, &base.join("trial"));
+        let support = support(&base);
         Self { _folder: folder, base, support }
     }
 

@@ -21,7 +21,10 @@ enum User {
 
 /// A workspace with a repository in the folder `sub`. Bubblewrap protects only names at the top.
 fn world() -> World {
-    let world = World::new();
+    filled(World::new())
+}
+
+fn filled(world: World) -> World {
     for path in ["work/sub/.git/hooks", "work/sub/.git/objects", "work/sub/.git/refs"] {
         fs::create_dir_all(world.path(path)).unwrap();
     }
@@ -157,6 +160,7 @@ const CHANGES: [(&str, &[&str]); 25] = [
 
 #[test]
 fn m_g2_changed_protected_files_are_put_aside_and_asked_about() {
+    let tried = World::new();
     for (script, changes) in CHANGES {
         let paths: Vec<PathBuf> = changes
             .iter()
@@ -172,7 +176,7 @@ fn m_g2_changed_protected_files_are_put_aside_and_asked_about() {
             };
             paths.iter().map(state).collect()
         };
-        let control = world();
+        let control = filled(tried.another());
         let before = states(&control);
         let called = shell(&bench(&control, SandboxLevel::Off), script, User::Approves);
         assert!(called.asked.is_empty() && !called.result.unwrap().failed, "{script}");
@@ -185,9 +189,9 @@ fn m_g2_changed_protected_files_are_put_aside_and_asked_about() {
             };
             after.iter().map(|state| state.clone().map(moved)).collect::<Vec<_>>()
         };
-        for level in world().sandboxes() {
+        for level in tried.sandboxes() {
             for user in [User::Denies, User::Approves] {
-                let world = world();
+                let world = filled(tried.another());
                 let outside = world.guarded();
                 let bench = bench(&world, level);
                 let called = shell(&bench, script, user);
@@ -332,7 +336,7 @@ fn m_g2_approved_writes_are_kept_while_commands_run() {
         let job = "until [ -e stop ]; do sleep 0.01; done; echo x > GEMINI.md";
         let job = bench.call(Shell::new(), json!({ "command": job, "background": true }));
         assert!(job.result.is_ok(), "{job:?}");
-        for path in ["CLAUDE.md", "sub/AGENTS.md"] {
+        for path in ["sub/CLAUDE.md", "sub/AGENTS.md"] {
             let input = json!({ "path": path, "content": "written\n" });
             assert!(bench.call(WriteFile::new(), input).result.is_ok());
         }
@@ -344,15 +348,15 @@ fn m_g2_approved_writes_are_kept_while_commands_run() {
         assert!(edited.result.is_ok(), "{edited:?}");
         let kept = || {
             let read = |path: &str| fs::read_to_string(world.path(path)).unwrap();
-            assert_eq!(read("work/CLAUDE.md"), "written\n");
+            assert_eq!(read("work/sub/CLAUDE.md"), "written\n");
             assert_eq!(read("work/sub/AGENTS.md"), "edited\n");
         };
         let called = shell(&bench, "true", User::Denies);
         assert!(called.asked.is_empty(), "{called:?}");
         kept();
         // Changes of these files by a command are undone.
-        let called = shell(&bench, "echo x > sub/AGENTS.md; echo x > CLAUDE.md", User::Denies);
-        assert_eq!(listed(&called), ["changed: CLAUDE.md", "changed: sub/AGENTS.md"]);
+        let called = shell(&bench, "echo x > sub/AGENTS.md; echo x > sub/CLAUDE.md", User::Denies);
+        assert_eq!(listed(&called), ["changed: sub/AGENTS.md", "changed: sub/CLAUDE.md"]);
         kept();
         // At its end, the job has nobody to ask. The next command does.
         fs::write(world.path("work/stop"), "").unwrap();
@@ -435,7 +439,7 @@ fn m_g2_a_flood_of_names_is_put_aside_in_bounds() {
         let bench = bench(&world, level);
         let called = shell(
             &bench,
-            "for i in {1..10000}; do mkdir -p f/$i; echo x > f/$i/AGENTS.md; done",
+            "mkdir f f/{1..10000}; for i in {1..10000}; do echo x > f/$i/AGENTS.md; done",
             User::Approves,
         );
         let approved = listed(&called).len();

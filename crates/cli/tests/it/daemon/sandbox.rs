@@ -142,3 +142,40 @@ fn m_g2_the_temporary_files_of_a_deleted_session_are_removed() {
     let left: Vec<_> = fs::read_dir(house.data().join("sandbox/tmp")).unwrap().collect();
     assert!(left.is_empty(), "{left:?}");
 }
+
+#[test]
+fn m_g2_a_changed_protected_name_is_in_place_only_once_it_is_approved() {
+    let house = DaemonWorld::new();
+    house.start();
+    let api = Api::new(&house);
+    fs::create_dir(house.0.work("sub")).unwrap();
+    let file = house.0.work("sub/AGENTS.md");
+    let command = json!({ "command": "echo new > sub/AGENTS.md" });
+    for level in LEVELS {
+        for (answer, text) in [("deny", "old\n"), ("approve", "new\n")] {
+            fs::write(&file, "old\n").unwrap();
+            let session = open(&house, &json!({ "level": level }));
+            api.prompt(&session, &format!("call shell {command}"));
+            let ask = api.asks(&session, 1).remove(0);
+            assert_eq!(fs::read_to_string(&file).unwrap(), "old\n", "{level}");
+            let aside = house.data().join("sandbox/aside").join(&session);
+            assert_eq!(fs::read_to_string(aside.join("0/sub/AGENTS.md")).unwrap(), "new\n");
+            let shown = house.run(&["show", &session]).code(0).out;
+            assert!(shown.contains("Keep the change of a protected file?"), "{shown}");
+            api.answer(&ask, &json!({ "type": answer })).ok();
+            api.settled(&session);
+            assert_eq!(fs::read_to_string(&file).unwrap(), text, "{level}");
+            let log = house.run(&["logs", &session]).code(0).out;
+            let word = if answer == "deny" { "denied" } else { "approved" };
+            assert!(log.contains(&format!("the user {word} the changes")), "{log}");
+            house.run(&["close", &session]).code(0);
+            house.run(&["rm", &session]).code(0);
+            assert!(!aside.exists());
+        }
+    }
+    // Without a sandbox, nothing is compared.
+    fs::write(&file, "old\n").unwrap();
+    let session = open(&house, &json!({ "level": "off" }));
+    run(&house, &session, "echo new > sub/AGENTS.md");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "new\n");
+}

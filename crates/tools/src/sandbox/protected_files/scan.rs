@@ -129,6 +129,7 @@ pub(super) fn search(root: &Root, skipped: &[PathBuf], before: &Snapshot) -> Sna
             }
         }
     }
+    search.keep_closed();
     search.found
 }
 
@@ -243,6 +244,23 @@ impl Search<'_> {
                 self.found.files.insert(path, entry);
             }
             Err(error) => drop(self.found.problems.insert(path, error.to_string())),
+        }
+    }
+
+    /// Keeps what was known of folders that can't be read now.
+    fn keep_closed(&mut self) {
+        let Snapshot { files, problems, .. } = &mut self.found;
+        if problems.is_empty() {
+            return;
+        }
+        let is_closed = |path: &Path| {
+            let mut above = path.ancestors().skip(1).filter(|path| !path.as_os_str().is_empty());
+            above.any(|path| problems.contains_key(path))
+        };
+        for (path, entry) in &self.before.files {
+            if !files.contains_key(path) && is_closed(path) {
+                files.insert(path.clone(), Arc::clone(entry));
+            }
         }
     }
 
