@@ -118,6 +118,7 @@ impl ProtectedFiles {
             return write();
         }
         let mut state = self.lock();
+        let state = &mut *state;
         let file = write()?;
         if state.running > 0 {
             let mut entry = Entry::written(&file, content)?;
@@ -125,6 +126,7 @@ impl ProtectedFiles {
                 Some(known) => {
                     entry.is_git_config = known.is_git_config;
                     *known = Arc::new(entry);
+                    state.written.remove(path);
                 }
                 None => drop(state.written.insert(path.to_owned(), Arc::new(entry))),
             }
@@ -209,6 +211,8 @@ impl Shared {
             }
         }
         state.baseline = now;
+        // The baseline has them from now on, or their changes are undone below.
+        state.written.clear();
         let mut undone = Vec::new();
         // A new file can be in the way of one that was removed.
         let (new, removed): (Vec<_>, Vec<_>) =

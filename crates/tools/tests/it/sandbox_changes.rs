@@ -310,7 +310,7 @@ fn m_g2_a_change_during_two_calls_is_asked_about_once() {
         let world = world();
         let bench = bench(&world, level);
         let start = |script: &str| bench.start(Shell::new(), json!({ "command": script }));
-        let wait = "echo ready; until [ -e go ]; do sleep 0.01; done";
+        let wait = "echo x > sub/GEMINI.md; echo ready; until [ -e go ]; do sleep 0.01; done";
         let other = start(wait);
         other.wait_for("ready");
         let first = start("ln sub/AGENTS.md copy; echo first > copy");
@@ -323,7 +323,9 @@ fn m_g2_a_change_during_two_calls_is_asked_about_once() {
         assert!(other.asked.is_empty(), "{other:?}");
         first.answer(User::Approves.reply());
         let first = first.wait();
-        assert_eq!(listed(&first), ["changed: sub/AGENTS.md"]);
+        // The baseline is that of the first of the commands.
+        let changes = ["changed: sub/AGENTS.md", "created: sub/GEMINI.md, mode 644"];
+        assert_eq!(listed(&first), changes);
         assert_eq!(fs::read_to_string(world.path("work/sub/AGENTS.md")).unwrap(), "first\n");
     }
 }
@@ -353,6 +355,14 @@ fn m_g2_approved_writes_are_kept_while_commands_run() {
         };
         let called = shell(&bench, "true", User::Denies);
         assert!(called.asked.is_empty(), "{called:?}");
+        kept();
+        // A second write is compared with neither the first nor the missing file.
+        for content in ["again\n", "written\n"] {
+            let input = json!({ "path": "sub/CLAUDE.md", "content": content });
+            assert!(bench.call(WriteFile::new(), input).result.is_ok());
+            let called = shell(&bench, "true", User::Denies);
+            assert!(called.asked.is_empty(), "{called:?}");
+        }
         kept();
         // Changes of these files by a command are undone.
         let called = shell(&bench, "echo x > sub/AGENTS.md; echo x > sub/CLAUDE.md", User::Denies);
@@ -387,18 +397,24 @@ fn wait_for_end(bench: &Bench, job: CallId) {
 fn m_g2_swapped_folders_lead_no_write_outside() {
     for level in world().sandboxes() {
         let world = world();
-        fs::create_dir(world.path("outside/hooks")).unwrap();
+        fs::create_dir(world.path("outside/.husky")).unwrap();
+        for name in 1..=40 {
+            fs::write(world.path(&format!("outside/.husky/{name}")), "CONTENT").unwrap();
+        }
         let outside = world.guarded();
         let bench = bench(&world, level);
-        let swap = "cd sub; while :; do mv d e; ln -s $BASE/outside d; rm d; mv e d; done";
-        let swap = format!("mkdir sub/d; ({swap}) 2> /dev/null");
+        let swap = "mkdir sub/d && touch sub/d/here && exec perl -e 'chdir \"sub\"; while (1) { rename \"d\", \"e\"; \
+                    symlink \"$ENV{BASE}/outside\", \"d\"; unlink \"d\"; rename \"e\", \"d\" }'";
         let job = bench.call(Shell::new(), json!({ "command": swap, "background": true }));
         assert!(job.result.is_ok(), "{job:?}");
         let mut asked = 0;
         for round in 0..rounds(40, 400) {
+            // The writes begin in the folder itself, wherever it is.
             let script = format!(
-                "echo {round} > sub/d/AGENTS.md; echo {round} > sub/e/CLAUDE.md; \
-                 mkdir sub/d/.husky; echo {round} > sub/d/.husky/hook; true"
+                "for i in {{1..300}}; do cd -P sub/d 2> /dev/null && [ -e here ] && break; cd $BASE/work; done
+                 [ -e here ] || exit 0
+                 mkdir -p .husky; echo {round} > AGENTS.md
+                 for i in {{1..40}}; do echo {round} > .husky/$i; done; true"
             );
             let user = if round % 2 == 0 { User::Approves } else { User::Denies };
             asked += shell(&bench, &script, user).asked.len();
@@ -452,7 +468,7 @@ fn m_g2_a_flood_of_names_is_put_aside_in_bounds() {
         let script = "mkdir -p sub/0/{1..21000} sub/0/1/deep && echo x > sub/0/1/deep/CLAUDE.md && echo x > sub/AGENTS.md";
         let called = shell(&bench, script, User::Denies);
         assert_eq!(listed(&called), ["changed: sub/AGENTS.md"], "{level:?}");
-        assert!(result(&called).contains("more than 20000 new folders"), "{called:?}");
+        assert!(result(&called).contains("more than 20000 are new"), "{called:?}");
     }
 }
 

@@ -65,7 +65,8 @@ pub(crate) fn settle(
         };
         problems.insert(0, note);
     }
-    let notes: String = problems.iter().map(|note| format!("\n[{note}]")).collect();
+    // On the line of the result, which is the one that clients show.
+    let notes: String = problems.iter().map(|note| format!(" [{note}]")).collect();
     match outcome {
         Ok(outcome) => Ok(ToolOutcome { output: outcome.output + &notes, ..outcome }),
         Err(ToolError::Failed { message }) => Err(ToolError::failed(message + &notes)),

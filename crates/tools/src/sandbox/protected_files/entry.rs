@@ -165,6 +165,13 @@ impl Entry {
         self.stamp.owner
     }
 
+    pub(super) fn kept_bytes(&self) -> u64 {
+        match &self.content {
+            Content::File(bytes) | Content::Link(bytes) => bytes.len() as u64,
+            Content::NotKept(_) => 0,
+        }
+    }
+
     pub(super) fn size(&self) -> u64 {
         self.stamp.size
     }

@@ -23,11 +23,17 @@ use crate::place::open;
 const MAX_NEW_FOLDERS: usize = 20_000;
 const MAX_NEW_FILES: usize = 20_000;
 
+/// The most folders and files, each, that are known.
+const MAX_KNOWN: usize = 60_000;
+
 /// The most names that one search reads.
 const MAX_NAMES: usize = 500_000;
 
 /// The most bytes of contents that one search reads.
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
+
+/// The most bytes of contents that are kept.
+const MAX_KEPT_BYTES: u64 = 32 * 1024 * 1024;
 
 /// The protected files below a workspace, by their paths relative to it.
 #[derive(Debug, Default)]
@@ -109,6 +115,7 @@ struct Next {
 
 /// Finds the protected files below `root`, with the help of an earlier search.
 pub(super) fn search(root: &Root, skipped: &[PathBuf], before: &Snapshot) -> Snapshot {
+    let kept_bytes = before.files.values().map(|entry| entry.kept_bytes()).sum();
     let mut search = Search {
         root,
         skipped,
@@ -116,10 +123,10 @@ pub(super) fn search(root: &Root, skipped: &[PathBuf], before: &Snapshot) -> Sna
         found: Snapshot::default(),
         queue: [Next { path: PathBuf::new(), role: Role::Plain, stamp: None }].into(),
         now: SystemTime::now(),
-        new_folders: MAX_NEW_FOLDERS,
-        new_files: MAX_NEW_FILES,
+        new_folders: MAX_NEW_FOLDERS.min(MAX_KNOWN.saturating_sub(before.folders.len())),
+        new_files: MAX_NEW_FILES.min(MAX_KNOWN.saturating_sub(before.files.len())),
         names: MAX_NAMES,
-        quota: Quota(MAX_BYTES),
+        quota: Quota(MAX_BYTES.min(MAX_KEPT_BYTES.saturating_sub(kept_bytes))),
     };
     while let Some(next) = search.queue.pop_front() {
         if let Err(error) = search.folder(&next) {
@@ -235,7 +242,9 @@ impl Search<'_> {
         }
         let known = self.before.files.get(&path);
         if known.is_none() && self.new_files == 0 {
-            return self.add_limit(format!("more than {MAX_NEW_FILES} new protected files"));
+            return self.add_limit(format!(
+                "too many protected files: more than {MAX_NEW_FILES} are new, or {MAX_KNOWN} in all"
+            ));
         }
         match Entry::read(fd, name, known, is_git_config, self.now, &mut self.quota) {
             Ok(None) => {}
@@ -268,7 +277,9 @@ impl Search<'_> {
         let left = self.new_folders.checked_sub(1);
         match left {
             Some(left) => self.new_folders = left,
-            None => self.add_limit(format!("more than {MAX_NEW_FOLDERS} new folders")),
+            None => self.add_limit(format!(
+                "too many folders: more than {MAX_NEW_FOLDERS} are new, or {MAX_KNOWN} in all"
+            )),
         }
         left.is_some()
     }
