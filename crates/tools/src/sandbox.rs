@@ -24,6 +24,8 @@ use holdpoint_common::SandboxLevel;
 pub(crate) use self::advice::SEARCHED_BYTES;
 use self::bwrap::Bwrap;
 #[cfg(target_os = "linux")]
+pub(crate) use self::bwrap::open_mounted;
+#[cfg(target_os = "linux")]
 pub(crate) use self::confine::confine;
 pub(crate) use self::confinement::Confinement;
 pub use self::profile::SandboxProfile;

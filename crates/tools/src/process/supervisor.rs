@@ -2,10 +2,11 @@
 
 mod ending;
 
+use std::error::Error;
 use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus, Stdio};
@@ -25,7 +26,7 @@ use self::ending::Ending;
 use super::exit::Exit;
 use super::wire::{Order, Report};
 use super::{SETTLE, SUPERVISOR_NAME, id, timespec};
-use crate::sandbox::{Confinement, confine};
+use crate::sandbox::{Confinement, confine, open_mounted};
 
 /// The delay before `poll` is tried again after an error.
 const RETRY_DELAY: Duration = Duration::from_millis(10);
@@ -60,23 +61,26 @@ fn run() -> io::Result<()> {
     // A copy that no program inherits. The original is standard input, which is replaced for the
     // program.
     let mut control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
-    let order = Order::read(&mut control)?;
+    let mut order = Order::read(&mut control)?;
     // If the owner has asked to end or is gone, the call is over before the program has started.
     let mut fds = [PollFd::new(&control, PollFlags::IN)];
     if poll(&mut fds, Some(&timespec(Duration::ZERO))).is_ok_and(|ready| ready > 0) {
         return Ok(());
     }
-    // The program inherits the restrictions. The supervisor needs nothing that they refuse.
-    if let Err(error) = confine(&order.confinement) {
-        Report::NotConfined { why: error.to_string() }.send_to(&control);
-        return Ok(());
-    }
+    let mounted = match set_up(&mut order) {
+        Ok(mounted) => mounted,
+        Err(error) => {
+            Report::NotConfined { why: error.to_string() }.send_to(&control);
+            return Ok(());
+        }
+    };
     let null = File::options().write(true).open("/dev/null")?;
     let started = Command::new(&order.program)
         .args(&order.args)
         .stdin(Stdio::null())
         .process_group(0)
         .spawn();
+    drop(mounted);
     let leader = match started {
         Ok(child) => Pid::from_child(&child),
         Err(error) => {
@@ -102,6 +106,16 @@ fn run() -> io::Result<()> {
         ),
     }
     .run()
+}
+
+/// Sets up the restrictions of the program, which inherits them. The supervisor needs nothing that
+/// they refuse. Returns the files that the program mounts, if it is bubblewrap.
+fn set_up(order: &mut Order) -> Result<Vec<OwnedFd>, Box<dyn Error>> {
+    confine(&order.confinement)?;
+    match order.confinement {
+        Confinement::Bwrap => Ok(open_mounted(&mut order.args)?),
+        Confinement::None | Confinement::Landlock { .. } => Ok(Vec::new()),
+    }
 }
 
 struct Supervision {

@@ -1,6 +1,8 @@
 //! The level `bwrap`: bubblewrap runs the program in namespaces with a table of mounts.
 
 use std::ffi::{OsStr, OsString};
+#[cfg(target_os = "linux")]
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use super::profile::{Access, Layout};
@@ -12,7 +14,14 @@ pub(super) struct Bwrap {
     pub(super) program: PathBuf,
     /// Whether it can prevent further user namespaces. Versions before 0.8 can't.
     pub(super) disables_namespaces: bool,
+    /// Whether it mounts open files. Versions before 0.10 can't, unless the system has corrected
+    /// them (CVE-2024-42472). They follow a link that takes the place of a path at that moment.
+    pub(super) binds_descriptors: bool,
 }
+
+/// Options that mount an open file. In a call that is not yet prepared, a path follows them.
+const BIND: &str = "--bind-fd";
+const BIND_READABLE: &str = "--ro-bind-fd";
 
 /// The namespaces that a program gets, in which it has no capabilities. It stays in the session of
 /// its supervisor (no `--new-session`), by which it is found if the supervisor is killed.
@@ -41,11 +50,15 @@ impl Bwrap {
         if !network {
             call.add(["--unshare-net"]);
         }
+        let [bind, bind_readable] = match self.binds_descriptors {
+            true => [BIND, BIND_READABLE],
+            false => ["--bind", "--ro-bind"],
+        };
         for (path, access) in &layout.access {
             let path = path.as_os_str();
             match access {
-                Access::Readable => call.add(["--ro-bind".as_ref(), path, path]),
-                Access::Writable | Access::Pinned => call.add(["--bind".as_ref(), path, path]),
+                Access::Readable => call.add([bind_readable.as_ref(), path, path]),
+                Access::Writable | Access::Pinned => call.add([bind.as_ref(), path, path]),
                 Access::Replaced(by) => call.add(["--bind".as_ref(), by.as_os_str(), path]),
                 Access::Empty => {
                     call.add(["--perms", "1777", "--tmpfs"].map(OsStr::new));
@@ -74,6 +87,29 @@ impl Bwrap {
             env: layout.env,
         }
     }
+}
+
+/// Prepares a call: opens the paths to mount, and puts the descriptors in their places. A process in
+/// another sandbox may have replaced a path by a link since the layout was made, which is an error.
+///
+/// # Errors
+/// A path can't be opened.
+#[cfg(target_os = "linux")]
+pub(crate) fn open_mounted(args: &mut [OsString]) -> std::io::Result<Vec<OwnedFd>> {
+    let mut opened = Vec::new();
+    // The arguments of the program begin after `--`. All other values are words or absolute paths.
+    let end = args.iter().position(|arg| arg == "--").unwrap_or(args.len());
+    for at in 1..end {
+        if args[at - 1] == BIND || args[at - 1] == BIND_READABLE {
+            let path = Path::new(&args[at]);
+            let failed = |error| std::io::Error::other(format!("{}: {error}", path.display()));
+            let file = super::confine::open_without_links(path).map_err(failed)?;
+            rustix::io::fcntl_setfd(&file, rustix::io::FdFlags::empty())?;
+            args[at] = file.as_raw_fd().to_string().into();
+            opened.push(file);
+        }
+    }
+    Ok(opened)
 }
 
 /// The arguments of a call.

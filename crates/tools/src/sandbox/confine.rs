@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::path::PathBuf;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
 
 use landlock::{
-    ABI, Access, AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreatedAttr,
-    Scope, path_beneath_rules,
+    ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset,
+    RulesetAttr, RulesetCreatedAttr, RulesetError, Scope, path_beneath_rules,
 };
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
 use rustix::thread::{
     CapabilitySet, CapabilitySets, capabilities, remove_capability_from_bounding_set,
@@ -119,12 +121,30 @@ fn restrict_files(readable: &[PathBuf], writable: &[PathBuf]) -> Result<(), Box<
         .handle_access(AccessFs::from_all(MAX_ABI))?
         .scope(Scope::from_all(MAX_ABI))?
         .create()?
-        // A path that is gone in the meantime is left out.
         .add_rules(path_beneath_rules(["/"], AccessFs::ReadDir))?
-        .add_rules(path_beneath_rules(readable, AccessFs::from_read(MAX_ABI)))?
-        .add_rules(path_beneath_rules(writable, AccessFs::from_all(MAX_ABI)))?;
+        .add_rules(rules_without_links(readable, AccessFs::from_read(MAX_ABI)))?
+        .add_rules(rules_without_links(writable, AccessFs::from_all(MAX_ABI)))?;
     rules.restrict_self()?;
     Ok(())
+}
+
+/// The rules that allow `access` to the paths. A path that is gone or a link in the meantime is
+/// left out.
+fn rules_without_links(
+    paths: &[PathBuf],
+    access: BitFlags<AccessFs>,
+) -> impl Iterator<Item = Result<PathBeneath<PathFd>, RulesetError>> {
+    paths.iter().filter_map(|path| open_without_links(path).ok()).filter_map(move |file| {
+        let opened = format!("/proc/self/fd/{}", file.as_raw_fd());
+        path_beneath_rules([opened], access).next()
+    })
+}
+
+/// Opens a path to refer to it. Fails if it contains a link: a process in another sandbox may have
+/// put it there since the path was resolved.
+pub(super) fn open_without_links(path: &Path) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)
 }
 
 /// Refuses sockets of all other families. Some are not separated by namespaces, such as those to
@@ -135,17 +155,23 @@ fn refuse_sockets(refused: &mut Refused, families: &[i32]) -> Result<(), Box<dyn
     for call in both_numbers(libc::SYS_socket) {
         refused.entry(call).or_default().push(rule.clone());
     }
-    Ok(())
+    // A socket of a pair of TIPC could reach others.
+    let unix = u64::from(libc::AF_UNIX.unsigned_abs());
+    refuse(refused, libc::SYS_socketpair, Some((0, SeccompCmpOp::Ne, unix)))?;
+    // `io_uring` makes sockets of any family without these calls.
+    refuse(refused, libc::SYS_io_uring_setup, None)
 }
 
 /// Refuses the calls that reach other programs in spite of Landlock. A socket of a pair for
-/// datagrams can send to the path of any socket, `io_uring` uses sockets without further calls, and
-/// `prlimit` changes the limits of any process of the user.
+/// datagrams can send to the path of any socket, and `prlimit` changes the limits of any process of
+/// the user.
 fn refuse_reaching_out(refused: &mut Refused) -> Result<(), Box<dyn Error>> {
-    let kind = u64::from(libc::SOCK_DGRAM.unsigned_abs());
-    refuse(refused, libc::SYS_socketpair, Some((1, SeccompCmpOp::MaskedEq(0xf), kind)))?;
-    refuse(refused, libc::SYS_prlimit64, Some((0, SeccompCmpOp::Ne, 0)))?;
-    refuse(refused, libc::SYS_io_uring_setup, None)
+    // For Unix sockets, the kernel takes "raw" for datagrams.
+    for kind in [libc::SOCK_DGRAM, libc::SOCK_RAW] {
+        let is_kind = (1, SeccompCmpOp::MaskedEq(0xf), u64::from(kind.unsigned_abs()));
+        refuse(refused, libc::SYS_socketpair, Some(is_kind))?;
+    }
+    refuse(refused, libc::SYS_prlimit64, Some((0, SeccompCmpOp::Ne, 0)))
 }
 
 /// The rules of refused calls, by their numbers. A call without rules is always refused.

@@ -114,7 +114,11 @@ impl Trial<'_> {
         };
         let processes = Processes::new(self.supervisor.clone(), Duration::ZERO);
         let (_, help) = self.output(&processes, &program, &["--help"])?;
-        let bwrap = Bwrap { program, disables_namespaces: help.contains("--disable-userns") };
+        let bwrap = Bwrap {
+            program,
+            disables_namespaces: help.contains("--disable-userns"),
+            binds_descriptors: help.contains("--ro-bind-fd"),
+        };
         self.run(Method::Bwrap(bwrap.clone(), self.profile.clone()))?;
         Ok(bwrap)
     }

@@ -1,5 +1,7 @@
 //! The sandbox of processes: the same attacks at each level, and without a sandbox as the control.
 
+mod swaps;
+
 use std::net::{TcpListener, UdpSocket};
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::os::unix::net::{UnixDatagram, UnixListener};
@@ -133,10 +135,14 @@ impl World {
     }
 
     fn spec(&self, script: &str) -> ProcessSpec {
+        self.spec_in(&self.path("work"), script)
+    }
+
+    fn spec_in(&self, folder: &Path, script: &str) -> ProcessSpec {
         ProcessSpec {
             program: "bash".into(),
             args: vec!["-c".into(), script.into()],
-            cwd: self.path("work"),
+            cwd: folder.to_owned(),
             env: self.env(),
         }
     }
