@@ -35,6 +35,18 @@ const NAMESPACES: [&str; 7] = [
     "ALL",
 ];
 
+/// Folders with settings of the kernel. Bubblewrap leaves their files writable, and those of root
+/// can be written without any capability.
+const SETTINGS: [&str; 7] = [
+    "/proc/acpi",
+    "/proc/bus",
+    "/proc/dynamic_debug",
+    "/proc/fs",
+    "/proc/irq",
+    "/proc/scsi",
+    "/proc/sys",
+];
+
 impl Bwrap {
     /// The call of bubblewrap that runs `spec` in this layout.
     ///
@@ -76,6 +88,9 @@ impl Bwrap {
             // Before the paths below, which may be in `/dev`.
             if path == "/" {
                 call.add(["--dev", "/dev", "--proc", "/proc"]);
+                for folder in SETTINGS.into_iter().filter(|folder| Path::new(folder).is_dir()) {
+                    call.add(["--ro-bind", folder, folder]);
+                }
             }
         }
         call.add([OsStr::new("--chdir"), cwd.as_os_str(), OsStr::new("--"), program]);

@@ -50,6 +50,9 @@ const X32_IOCTL: i64 = X32_BIT | 514;
 /// # Errors
 /// The kernel does not support the restrictions.
 pub(crate) fn confine(confinement: &Confinement) -> Result<(), Box<dyn Error>> {
+    if *confinement != Confinement::None {
+        close_inherited_at_exec()?;
+    }
     let mut refused = BTreeMap::new();
     for operation in TYPING {
         let types = Some((1, SeccompCmpOp::Eq, operation));
@@ -78,6 +81,17 @@ pub(crate) fn confine(confinement: &Confinement) -> Result<(), Box<dyn Error>> {
     )?;
     apply_filter(&BpfProgram::try_from(filter)?)?;
     Ok(())
+}
+
+/// Lets programs inherit standard input, output and error only. A folder that the user's shell has
+/// left open would lead out of the sandbox.
+#[allow(unsafe_code, reason = "a call of the kernel")]
+fn close_inherited_at_exec() -> std::io::Result<()> {
+    // SAFETY: the call only sets flags of descriptors, which stay open in this process.
+    let result = unsafe {
+        libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC)
+    };
+    if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }
 
 /// Drops the capabilities of root that reach beyond files and own processes, such as reading the
