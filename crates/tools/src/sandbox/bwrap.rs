@@ -104,8 +104,9 @@ impl Bwrap {
     }
 }
 
-/// Prepares a call: opens the paths to mount, and puts the descriptors in their places. A process in
-/// another sandbox may have replaced a path by a link since the layout was made, which is an error.
+/// Prepares a call: opens the paths to mount, and puts the descriptors in their places. A process
+/// in another sandbox may have replaced a path by a link since the layout was made, which is an
+/// error.
 ///
 /// # Errors
 /// A path can't be opened.

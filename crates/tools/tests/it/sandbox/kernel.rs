@@ -111,7 +111,7 @@ fn m_g2_the_kernel_refuses_mounts_and_devices() {
                 false,
             ),
             (
-                "for d in kvm fuse loop-control uinput; do [ -c /dev/$d ] && : <> /dev/$d && echo REACHED; done",
+                "cd /dev; for d in kvm fuse uinput; do [ -c $d ] && : <> $d && echo REACHED; done",
                 false,
             ),
             ("head -c 1 /proc/kcore > /dev/null && echo REACHED", false),

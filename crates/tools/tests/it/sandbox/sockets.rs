@@ -19,10 +19,7 @@ fn attacks(name: &str) -> [String; 2] {
     [
         perl(&format!("socket(S, AF_UNIX, SOCK_STREAM, 0) and connect(S, {to})")),
         // The kernel takes "raw" for datagrams.
-        perl(&format!(
-            "(socketpair(A, B, AF_UNIX, $_, 0) and send(A, \"x\", 0, {to})) for \
-             SOCK_DGRAM, SOCK_RAW; socketpair(A, B, AF_UNIX, SOCK_RAW, 0) and send(A, \"x\", 0, {to})"
-        )),
+        perl(&format!("(socketpair(A, B, AF_UNIX, SOCK_RAW, 0) and send(A, \"x\", 0, {to}))")),
     ]
 }
 
@@ -108,8 +105,7 @@ fn listen_and_check(world: &World, service: &str, path: &Path, name: &str) {
     fs::remove_file(path).unwrap();
 }
 
-/// The kernel allows Unix sockets at the level `bwrap`, and separates those that have a path only by
-/// the mounts.
+/// At the level `bwrap`, only the mounts separate a process from sockets and pipes with a path.
 #[test]
 fn m_g2_sockets_and_pipes_in_readable_folders() {
     let world = World::new();
