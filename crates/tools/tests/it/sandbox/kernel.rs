@@ -166,8 +166,8 @@ fn m_g2_the_kernel_refuses_calls_that_bypass_permissions() {
         "syscall({SYS_bpf}, 0, my $a = pack(\"L4\", 2, 4, 4, 1) . \"\\0\" x 112, 128)"
     ));
     let perf = succeeds(&format!(
-        "syscall({SYS_perf_event_open}, my $a = pack(\"L2Q\", 1, 112, 0) . \"\\0\" x 96, {pid}, -1, \
-         -1, 0)"
+        "syscall({SYS_perf_event_open}, my $a = pack(\"L2Q\", 1, 112, 0) . \"\\0\" x 96, {pid}, \
+         -1, -1, 0)"
     ));
     let handle = allowed(&format!(
         "open(D, \"<\", \".\"); syscall({SYS_open_by_handle_at}, fileno(D), \
