@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use holdpoint_common::{SandboxLevel, SandboxSettings, SessionError, SessionId};
+use holdpoint_common::{PolicyMode, SandboxLevel, SandboxSettings, SessionError, SessionId};
 use holdpoint_tools::{Sandbox, SandboxProfile, SandboxSupport, Supervisor};
 use tokio::runtime;
 
@@ -44,6 +44,7 @@ pub(crate) struct SandboxedSession {
     pub(crate) id: SessionId,
     pub(crate) workspace: PathBuf,
     pub(crate) env: Vec<(String, String)>,
+    pub(crate) policy: PolicyMode,
     pub(crate) settings: SandboxSettings,
 }
 
@@ -156,7 +157,7 @@ impl Maker {
         folders: &SandboxFolders,
         session: &SandboxedSession,
     ) -> Result<SandboxProfile, String> {
-        let SandboxedSession { id, workspace, env, settings } = session;
+        let SandboxedSession { id, workspace, env, policy, settings } = session;
         // A client can name another home folder than that of the user.
         let named = env.iter().rev().find(|(name, _)| name == "HOME");
         let named = named.and_then(|(_, home)| Path::new(home).canonicalize().ok());
@@ -179,13 +180,17 @@ impl Maker {
         let hash = blake3::hash(workspace.as_os_str().as_encoded_bytes()).to_hex();
         let caches = folders.caches.join(&hash[..16]);
         let temporary = folders.temporary.join(id.as_str());
-        Ok(SandboxProfile::new(workspace, &home, temporary, caches)
+        let profile = SandboxProfile::new(workspace, &home, temporary, caches)
             .writable(writable)
             .other_home(own)
             .hidden(settings.hidden.iter().map(expand))
             .own_folders(self.own_folders.clone())
-            .aside(folders.aside.join(id.as_str()))
-            .network(settings.network))
+            .network(settings.network);
+        Ok(match policy {
+            // It allows all changes.
+            PolicyMode::All => profile,
+            _ => profile.aside(folders.aside.join(id.as_str())),
+        })
     }
 }
 

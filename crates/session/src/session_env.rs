@@ -97,6 +97,7 @@ impl EngineEnv {
             id: settings.id.clone(),
             workspace: PathBuf::from(&settings.workspace),
             env: env.clone(),
+            policy: settings.policy,
             settings: settings.sandbox.clone(),
         };
         let sandbox = self.sandboxes.sandbox(sandboxed).await;

@@ -153,11 +153,6 @@ impl Processes {
         Self(Arc::new(Call { supervisor, grace, label, sandbox, state: Mutex::default() }))
     }
 
-    /// The sandbox of the programs.
-    pub(crate) fn sandbox(&self) -> Option<&Sandbox> {
-        self.0.sandbox.as_ref()
-    }
-
     /// The time between TERM and KILL.
     #[must_use]
     pub fn grace(&self) -> Duration {

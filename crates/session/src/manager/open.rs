@@ -57,6 +57,7 @@ impl Registry {
             id: id.clone(),
             workspace: open.workspace.clone(),
             env: engine.process_env(&open.workspace, supplies),
+            policy: open.policy,
             settings: open.sandbox.unwrap_or_else(|| engine.sandboxes.default_settings()),
         };
         let sandbox = engine.sandboxes.resolve(sandboxed).await?;

@@ -14,7 +14,7 @@ use super::widening::Widening;
 use crate::place::{PROTECTED, is_protected_name};
 
 /// Files and folders with keys or sessions of the user, relative to the home folder.
-const KEYS: [&str; 52] = [
+const KEYS: [&str; 57] = [
     ".ssh",
     ".gnupg",
     ".netrc",
@@ -35,6 +35,11 @@ const KEYS: [&str; 52] = [
     ".docker",
     ".config/containers",
     ".config/op",
+    ".1password",
+    ".bitwarden-ssh-agent.sock",
+    ".colima",
+    ".lima",
+    ".rd",
     ".config/sops",
     ".config/rclone",
     ".vault-token",
@@ -227,7 +232,8 @@ impl SandboxProfile {
 
     /// Begins a command whose changes of protected files are found when it ends.
     pub(super) fn begin_command(&self) -> Option<RunningCommand> {
-        Some(self.protected_files.as_ref()?.begin(self.own.iter().chain(&self.hidden)))
+        let hidden = self.own.iter().chain(&self.hidden);
+        Some(self.protected_files.as_ref()?.begin(hidden, &self.writable))
     }
 
     pub(super) fn allows_network(&self) -> bool {

@@ -70,6 +70,8 @@ struct Change {
 pub(crate) struct RunningCommand {
     files: ProtectedFiles,
     skipped: Vec<PathBuf>,
+    /// Paths that the command may change.
+    allowed: Vec<PathBuf>,
     has_ended: bool,
 }
 
@@ -89,10 +91,18 @@ impl ProtectedFiles {
         Self(Arc::new(Shared { workspace, aside, state: Mutex::default() }))
     }
 
-    /// Begins a command. `hidden` are paths that no process in the sandbox can write.
-    pub(super) fn begin<'a>(&self, hidden: impl Iterator<Item = &'a PathBuf>) -> RunningCommand {
-        let below = |path: &PathBuf| Some(path.strip_prefix(&self.0.workspace).ok()?.to_owned());
+    /// Begins a command. `hidden` are paths that no process in the sandbox can write, and `writable`
+    /// those that the user lets it change, even if they are protected.
+    pub(super) fn begin<'a>(
+        &self,
+        hidden: impl Iterator<Item = &'a PathBuf>,
+        writable: &[PathBuf],
+    ) -> RunningCommand {
+        let workspace = &self.0.workspace;
+        let below = |path: &PathBuf| Some(path.strip_prefix(workspace).ok()?.to_owned());
         let skipped: Vec<_> = hidden.filter_map(below).collect();
+        // The workspace is writable in any case.
+        let allowed = writable.iter().filter(|path| *path != workspace).filter_map(below).collect();
         let mut state = self.lock();
         // If the workspace can't be opened, the command does not start, or its end reports it.
         if state.running == 0
@@ -102,7 +112,7 @@ impl ProtectedFiles {
             state.written.clear();
         }
         state.running += 1;
-        RunningCommand { files: self.clone(), skipped, has_ended: false }
+        RunningCommand { files: self.clone(), skipped, allowed, has_ended: false }
     }
 
     /// Runs `write`, which writes a file with the approval of the user. A comparison takes place
@@ -190,7 +200,7 @@ impl ProtectedFiles {
 
 impl Shared {
     /// Compares the files with the baseline, and undoes the changes.
-    fn compare(&self, state: &mut State, skipped: &[PathBuf]) -> Compared {
+    fn compare(&self, state: &mut State, skipped: &[PathBuf], allowed: &[PathBuf]) -> Compared {
         let root = match Root::open(&self.workspace) {
             Ok(root) => root,
             Err(error) => {
@@ -199,7 +209,8 @@ impl Shared {
             }
         };
         let mut now = search(&root, skipped, &state.baseline);
-        let changes = changes(&root, state, &mut now);
+        let mut changes = changes(&root, state, &mut now);
+        changes.retain(|path, _| !allowed.iter().any(|allowed| path.starts_with(allowed)));
         let folder = if changes.is_empty() { Ok(PathBuf::new()) } else { self.new_folder() };
         let mut problems = Vec::new();
         for (path, why) in &now.problems {
@@ -350,7 +361,7 @@ impl RunningCommand {
     fn compare(&mut self, has_living: bool) -> Compared {
         self.has_ended = true;
         let mut state = self.files.lock();
-        let compared = self.files.0.compare(&mut state, &self.skipped);
+        let compared = self.files.0.compare(&mut state, &self.skipped, &self.allowed);
         state.running -= usize::from(!has_living);
         compared
     }

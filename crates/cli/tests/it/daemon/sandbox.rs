@@ -14,10 +14,15 @@ const LEVELS: [&str; 2] = ["bwrap", "landlock"];
 
 /// Opens a session with this sandbox, in which every command runs.
 fn open(house: &DaemonWorld, sandbox: &Value) -> String {
+    open_under("all", house, sandbox)
+}
+
+/// Opens a session with this policy and sandbox.
+pub(super) fn open_under(policy: &str, house: &DaemonWorld, sandbox: &Value) -> String {
     let api = Api::new(house);
     let body = json!({
         "workspace": house.0.path("work"),
-        "policy": "all",
+        "policy": policy,
         "model": "rehearsal",
         "sandbox": sandbox,
         "supplies": api.supplies(),
@@ -154,7 +159,7 @@ fn m_g2_a_changed_protected_name_is_in_place_only_once_it_is_approved() {
     for level in LEVELS {
         for (answer, text) in [("deny", "old\n"), ("approve", "new\n")] {
             fs::write(&file, "old\n").unwrap();
-            let session = open(&house, &json!({ "level": level }));
+            let session = open_under("sandboxed", &house, &json!({ "level": level }));
             api.prompt(&session, &format!("call shell {command}"));
             let ask = api.asks(&session, 1).remove(0);
             assert_eq!(fs::read_to_string(&file).unwrap(), "old\n", "{level}");
@@ -173,9 +178,11 @@ fn m_g2_a_changed_protected_name_is_in_place_only_once_it_is_approved() {
             assert!(!aside.exists());
         }
     }
-    // Without a sandbox, nothing is compared.
-    fs::write(&file, "old\n").unwrap();
-    let session = open(&house, &json!({ "level": "off" }));
-    run(&house, &session, "echo new > sub/AGENTS.md");
-    assert_eq!(fs::read_to_string(&file).unwrap(), "new\n");
+    // Without a sandbox, and under a policy that allows every write, nothing is compared.
+    for level in ["off", "bwrap"] {
+        fs::write(&file, "old\n").unwrap();
+        let session = open(&house, &json!({ "level": level }));
+        run(&house, &session, "echo new > sub/AGENTS.md");
+        assert_eq!(fs::read_to_string(&file).unwrap(), "new\n", "{level}");
+    }
 }

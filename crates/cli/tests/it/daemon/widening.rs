@@ -8,20 +8,12 @@ use serde_json::{Value, json};
 
 use super::client::Api;
 use super::harness::DaemonWorld;
+use super::sandbox::open_under;
 
 const LEVELS: [&str; 2] = ["bwrap", "landlock"];
 
-/// Opens a session at this level.
 fn open(house: &DaemonWorld, level: &str, policy: &str) -> String {
-    let api = Api::new(house);
-    let body = json!({
-        "workspace": house.0.path("work"),
-        "policy": policy,
-        "model": "rehearsal",
-        "sandbox": { "level": level },
-        "supplies": api.supplies(),
-    });
-    api.post("sessions", &body).ok()["settings"]["id"].as_str().unwrap().to_owned()
+    open_under(policy, house, &json!({ "level": level }))
 }
 
 /// Calls `shell` with this input and answers the asks that it raises. Returns the asks and the log
@@ -113,6 +105,15 @@ fn m_g3_a_command_gets_one_more_folder_after_an_ask() {
         fs::remove_file(&file).unwrap();
         call(&house, &session, &json!({ "command": command }), &approve());
         assert!(!file.exists(), "{level}");
+    }
+    // A protected name in the workspace: approved once, with the command.
+    fs::create_dir(house.0.work(".husky")).unwrap();
+    for level in LEVELS {
+        let session = open(&house, level, "sandboxed");
+        let file = house.0.work(".husky").join(level);
+        let input = json!({ "command": format!("echo x > .husky/{level}"), "writable": ".husky" });
+        let (asks, log) = call(&house, &session, &input, &approve());
+        assert!(asks.len() == 1 && file.exists(), "{level}: {asks:?}\n{log}");
     }
     let session = open(&house, "bwrap", "sandboxed");
     for (path, why) in [("/none", "does not exist"), ("/", "would be everything")] {
