@@ -199,9 +199,21 @@ impl Drop for Maker {
         if let Some(SandboxFolders { temporary, aside, end_with_engine: true, .. }) = &self.folders
         {
             remove(temporary);
-            remove(aside);
+            // The user may miss a change that was denied.
+            remove_empty(aside);
         }
     }
+}
+
+/// Removes a folder and those below it that contain no file.
+fn remove_empty(folder: &Path) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            remove_empty(&entry.path());
+        }
+    }
+    // Fails if there is a file.
+    let _ = std::fs::remove_dir(folder);
 }
 
 /// Removes a folder, if it exists.

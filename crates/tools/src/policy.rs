@@ -128,7 +128,8 @@ impl Policy {
         Self { protected_folders: folders.into_iter().collect(), ..self }
     }
 
-    /// Sets whether commands run in a sandbox. If not, the mode `sandboxed` asks as `ask` does.
+    /// Sets whether commands run in a sandbox, and their changes of protected names are undone. If
+    /// not, the mode `sandboxed` asks as `ask` does.
     #[must_use]
     pub fn sandboxed(self, sandboxed: bool) -> Self {
         Self { sandboxed, ..self }
@@ -322,7 +323,9 @@ impl Policy {
 
     fn mode_reason(&self) -> String {
         let outside = match self.mode {
-            PolicyMode::Sandboxed if !self.sandboxed => ", which asks outside of a sandbox",
+            PolicyMode::Sandboxed if !self.sandboxed => {
+                ", which asks without a sandbox, and if the workspace contains the home folder"
+            }
             _ => "",
         };
         format!("the policy is `{}`{outside}", self.mode)

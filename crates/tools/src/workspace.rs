@@ -38,10 +38,12 @@ impl Workspace {
         Self { display, ..self }
     }
 
-    /// Sets the sandbox of the processes that tools start, also for the policy.
+    /// Sets the sandbox of the processes that tools start. For the policy, it counts only if it
+    /// [compares protected files](crate::SandboxProfile::aside).
     #[must_use]
     pub fn with_sandbox(self, sandbox: Option<Sandbox>) -> Self {
-        Self { policy: self.policy.sandboxed(sandbox.is_some()), sandbox, ..self }
+        let compares = sandbox.as_ref().is_some_and(|sandbox| sandbox.protected_files().is_some());
+        Self { policy: self.policy.sandboxed(compares), sandbox, ..self }
     }
 
     /// The workspace folder: absolute, links resolved.

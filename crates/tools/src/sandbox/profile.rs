@@ -323,6 +323,9 @@ impl SandboxProfile {
     /// it: if it contains the workspace, it is empty, and a variable names the sandbox's folder.
     fn set_temporary(&self, layout: &mut Layout, can_mount: bool) {
         let contains = |path: &Path| path != Path::new(TEMPORARY) && path.starts_with(TEMPORARY);
+        if layout.access.get(Path::new(TEMPORARY)) == Some(&Access::Writable) {
+            return;
+        }
         let is_simple = can_mount && !layout.access.keys().any(|path| contains(path));
         if is_simple {
             layout.set(TEMPORARY, Access::Replaced(self.temporary.clone()));

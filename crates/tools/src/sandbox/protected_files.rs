@@ -80,6 +80,8 @@ pub(crate) struct RunningCommand {
 pub(crate) struct Compared {
     /// The paths of files that were put aside or put back.
     undone: Vec<PathBuf>,
+    /// The folder of these files.
+    aside: PathBuf,
     /// Sentences about files that can't be compared or put aside.
     problems: Vec<String>,
 }
@@ -102,13 +104,15 @@ impl ProtectedFiles {
         let below = |path: &PathBuf| Some(path.strip_prefix(workspace).ok()?.to_owned());
         let skipped: Vec<_> = hidden.filter_map(below).collect();
         // The workspace is writable in any case.
-        let allowed = writable.iter().filter(|path| *path != workspace).filter_map(below).collect();
         let mut state = self.lock();
+        // Of several commands that run, none is known to be the author of a change.
+        let writable = if state.running == 0 { writable } else { &[] };
+        let allowed = writable.iter().filter(|path| *path != workspace).filter_map(below).collect();
         // If the workspace can't be opened, the command does not start, or its end reports it.
         if state.running == 0
             && let Ok(root) = Root::open(&self.0.workspace)
         {
-            state.baseline = search(&root, &skipped, &state.baseline);
+            state.baseline = search(&root, &skipped, &state.baseline, true, false);
             state.written.clear();
         }
         state.running += 1;
@@ -150,9 +154,8 @@ impl ProtectedFiles {
     }
 
     /// Takes the changes that one ask can show.
-    fn take_pending(&self, is_shown: impl FnMut(&Path) -> bool) -> BTreeMap<PathBuf, Change> {
+    fn take_pending(&self, mut is_shown: impl FnMut(&Path) -> bool) -> BTreeMap<PathBuf, Change> {
         let mut state = self.lock();
-        let mut is_shown = is_shown;
         let (taken, left) =
             std::mem::take(&mut state.pending).into_iter().partition(|(path, _)| is_shown(path));
         state.pending = left;
@@ -199,27 +202,34 @@ impl ProtectedFiles {
 }
 
 impl Shared {
-    /// Compares the files with the baseline, and undoes the changes.
-    fn compare(&self, state: &mut State, skipped: &[PathBuf], allowed: &[PathBuf]) -> Compared {
+    /// Compares the files with the baseline, and undoes the changes. `is_alone` is whether no other
+    /// process in the sandbox lives. Only then are changes of `allowed` paths accepted.
+    fn compare(
+        &self,
+        state: &mut State,
+        skipped: &[PathBuf],
+        allowed: &[PathBuf],
+        is_alone: bool,
+    ) -> Compared {
         let root = match Root::open(&self.workspace) {
             Ok(root) => root,
             Err(error) => {
                 let why = format!("protected files could not be compared: {error}");
-                return Compared { undone: Vec::new(), problems: vec![why] };
+                return Compared { problems: vec![why], ..Compared::default() };
             }
         };
-        let mut now = search(&root, skipped, &state.baseline);
+        let mut now = search(&root, skipped, &state.baseline, is_alone, true);
         let mut changes = changes(&root, state, &mut now);
-        changes.retain(|path, _| !allowed.iter().any(|allowed| path.starts_with(allowed)));
+        if is_alone {
+            changes.retain(|path, _| !allowed.iter().any(|allowed| path.starts_with(allowed)));
+        }
         let folder = if changes.is_empty() { Ok(PathBuf::new()) } else { self.new_folder() };
         let mut problems = Vec::new();
         for (path, why) in &now.problems {
-            if !state.baseline.problems.contains_key(path) {
-                problems.push(match path.as_os_str().is_empty() {
-                    true => format!("protected files: {why}"),
-                    false => format!("{} could not be compared: {why}", name(path)),
-                });
-            }
+            problems.push(match path.as_os_str().is_empty() {
+                true => format!("protected files: {why}"),
+                false => format!("{} could not be compared: {why}", name(path)),
+            });
         }
         state.baseline = now;
         // The baseline has them from now on, or their changes are undone below.
@@ -246,7 +256,7 @@ impl Shared {
             state.pending.insert(path.clone(), change);
             undone.push(path);
         }
-        Compared { undone, problems: limited(problems) }
+        Compared { undone, aside: self.aside.clone(), problems: limited(problems) }
     }
 
     /// A new folder for the files of one comparison.
@@ -361,7 +371,8 @@ impl RunningCommand {
     fn compare(&mut self, has_living: bool) -> Compared {
         self.has_ended = true;
         let mut state = self.files.lock();
-        let compared = self.files.0.compare(&mut state, &self.skipped, &self.allowed);
+        let is_alone = state.running == 1 && !has_living;
+        let compared = self.files.0.compare(&mut state, &self.skipped, &self.allowed, is_alone);
         state.running -= usize::from(!has_living);
         compared
     }
@@ -370,7 +381,7 @@ impl RunningCommand {
 impl Drop for RunningCommand {
     fn drop(&mut self) {
         if !self.has_ended {
-            let Compared { undone, problems } = self.compare(false);
+            let Compared { undone, problems, .. } = self.compare(false);
             if !undone.is_empty() || !problems.is_empty() {
                 tracing::warn!(?undone, ?problems, "a command changed protected files");
             }
@@ -379,13 +390,14 @@ impl Drop for RunningCommand {
 }
 
 impl Compared {
-    /// A line for the output of a job; empty if there is nothing to report.
+    /// A line for the output of a job or of an interrupted call; empty if there is nothing to
+    /// report.
     pub(crate) fn line(&self) -> String {
         let mut line = String::new();
         if !self.undone.is_empty() {
             line.push_str(&format!(
-                "[changes of protected files were put aside until the user approves them, which the next command of \
-                 shell asks for: {}]\n",
+                "[changes of protected files were put aside in {}; the next command of shell asks for approval: {}]\n",
+                name(&self.aside),
                 names(self.undone.iter())
             ));
         }

@@ -21,7 +21,7 @@ impl fmt::Display for Widening {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Network => f.write_str("use the network"),
-            Self::Writable(path) => write!(f, "change {}", line(&path.to_string_lossy())),
+            Self::Writable(path) => write!(f, "read and change {}", line(&path.to_string_lossy())),
             Self::Outside => f.write_str("run outside of the sandbox"),
         }
     }

@@ -1,13 +1,18 @@
 //! Changes of protected files by commands in a sandbox: they are put aside, and the user is asked.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use holdpoint_common::{AskRequest, CallId, PauseResponse, SandboxLevel};
+use holdpoint_common::{
+    AskRequest, CallId, PauseResponse, PolicyMode, PolicyRules, SandboxLevel, Verdict,
+};
 use holdpoint_tools::testing::{Bench, Called, patience, rounds};
-use holdpoint_tools::{AskReply, EditFile, Jobs, SandboxProfile, Shell, ToolError, WriteFile};
+use holdpoint_tools::{
+    Act, AskReply, EditFile, Jobs, Policy, SandboxProfile, Shell, ToolError, Widening, Workspace,
+    WriteFile,
+};
 use serde_json::json;
 
 use crate::sandbox::World;
@@ -103,7 +108,7 @@ fn state(path: &Path) -> Option<(u32, Vec<u8>)> {
 }
 
 /// Scripts with the changes that they make. Each runs without a sandbox as the control.
-const CHANGES: [(&str, &[&str]); 25] = [
+const CHANGES: [(&str, &[&str]); 26] = [
     (
         "echo x > sub/.git/hooks/pre-commit && chmod 755 sub/.git/hooks/pre-commit",
         &["created: sub/.git/hooks/pre-commit, mode 755"],
@@ -145,6 +150,11 @@ const CHANGES: [(&str, &[&str]); 25] = [
     (
         "mkdir -p sub/.git/modules/a/b/hooks && echo x > sub/.git/modules/a/b/hooks/update",
         &["created: sub/.git/modules/a/b/hooks/update, mode 644"],
+    ),
+    // The name of a submodule.
+    (
+        "mkdir -p sub/.git/modules/logs && git config -f sub/.git/modules/logs/config core.pager x",
+        &["created: sub/.git/modules/logs/config, mode 644"],
     ),
     (
         "mkdir sub/.git/info && echo '* filter=x' > sub/.git/info/attributes",
@@ -373,8 +383,7 @@ fn m_g2_approved_writes_are_kept_while_commands_run() {
         wait_for_end(&bench, CallId(1));
         assert!(!world.path("work/GEMINI.md").exists());
         let jobs = bench.call(Jobs::new(), json!({ "action": "read", "job": 1 }));
-        let line = "[changes of protected files were put aside until the user approves them, which the next \
-                    command of shell asks for: GEMINI.md]";
+        let line = "; the next command of shell asks for approval: GEMINI.md]";
         assert!(format!("{jobs:?}").contains(line), "{jobs:?}");
         let called = shell(&bench, "true", User::Approves);
         assert_eq!(listed(&called), ["created: GEMINI.md, mode 644"]);
@@ -422,6 +431,68 @@ fn m_g2_swapped_folders_lead_no_write_outside() {
         assert!(asked > 0);
         bench.background().stop(CallId(1)).unwrap();
         assert_eq!(world.guarded(), outside, "{level:?}");
+    }
+}
+
+/// A write through a mapping changes the times of a file only once.
+#[test]
+fn m_g2_a_mapping_hides_no_change() {
+    if std::process::Command::new("python3").arg("-V").output().is_err() {
+        return println!("skipped: python3 is not installed");
+    }
+    let map = "import mmap, os, time
+f = open('sub/AGENTS.md', 'r+b'); m = mmap.mmap(f.fileno(), 0); m[0] = m[0]
+open('mapped', 'w').close()
+while not os.path.exists('go'): time.sleep(0.01)
+m[0:3] = b'new'";
+    for level in world().sandboxes() {
+        let world = world();
+        let bench = bench(&world, level);
+        fs::write(world.path("work/map.py"), map).unwrap();
+        let job = json!({ "command": "python3 map.py", "background": true });
+        let job = bench.call(Shell::new(), job);
+        assert!(job.result.is_ok(), "{job:?}");
+        // The file was last changed before this command by more than the resolution of times.
+        let wait = "until [ -e mapped ]; do sleep 0.01; done; sleep 0.1";
+        for script in [wait, "true"] {
+            let called = shell(&bench, script, User::Denies);
+            assert!(called.asked.is_empty(), "{called:?}");
+        }
+        fs::write(world.path("work/go"), "").unwrap();
+        wait_for_end(&bench, CallId(1));
+        assert_eq!(fs::read_to_string(world.path("work/sub/AGENTS.md")).unwrap(), "old\n");
+        let called = shell(&bench, "true", User::Denies);
+        assert_eq!(listed(&called), ["changed: sub/AGENTS.md"], "{level:?}: {called:?}");
+    }
+}
+
+/// A job can't use the permission that another command got.
+#[test]
+fn m_g2_a_widening_covers_no_other_command() {
+    for level in world().sandboxes() {
+        let world = world();
+        let profile = world.profile().aside(world.path("state/sandbox/aside"));
+        let sandbox = world.sandbox(level, profile).unwrap();
+        let widening = Widening::Writable(world.path("work/sub/.git"));
+        let [plain, widened] =
+            [Some(sandbox.clone()), sandbox.widened(&[widening])].map(|sandbox| {
+                let bench = Bench::within(world.path("work")).sandbox(sandbox);
+                world.env().into_iter().fold(bench, |bench, (name, value)| bench.env(name, value))
+            });
+        let set = "git -C sub config alias.x status";
+        let called = shell(&widened, set, User::Denies);
+        assert!(called.asked.is_empty(), "{called:?}");
+        let job =
+            "git -C sub config core.pager ./x; touch set; until [ -e go ]; do sleep 0.01; done";
+        let job = plain.call(Shell::new(), json!({ "command": job, "background": true }));
+        assert!(job.result.is_ok(), "{job:?}");
+        let wait = "until [ -e set ]; do sleep 0.01; done; git -C sub config alias.y status";
+        let called = shell(&widened, wait, User::Denies);
+        assert_eq!(listed(&called), ["changed: sub/.git/config"], "{level:?}: {called:?}");
+        let config = fs::read_to_string(world.path("work/sub/.git/config")).unwrap();
+        assert!(config.contains("x = status") && !config.contains("pager"), "{config}");
+        fs::write(world.path("work/go"), "").unwrap();
+        wait_for_end(&plain, CallId(1));
     }
 }
 
@@ -480,19 +551,25 @@ fn m_g2_folders_that_a_command_closes_are_reported_or_opened() {
     for level in world().sandboxes() {
         let world = world();
         let bench = bench(&world, level);
-        let script = "mkdir -p a && echo x > a/AGENTS.md && chmod 555 a \
-                      && mkdir b && echo x > b/AGENTS.md && chmod 000 b && chmod 000 sub";
+        let closed = |path: &str| fs::Permissions::from_mode(if path == "c" { 0 } else { 0o755 });
+        fs::create_dir(world.path("work/c")).unwrap();
+        fs::set_permissions(world.path("work/c"), closed("c")).unwrap();
+        let script = "mkdir a && echo x > a/AGENTS.md && chmod 555 a \
+                      && mkdir b && echo x > b/AGENTS.md && chmod 000 b \
+                      && echo x > sub/AGENTS.md && chmod 311 sub";
         let called = shell(&bench, script, User::Denies);
-        assert_eq!(listed(&called), ["created: a/AGENTS.md, mode 644"], "{called:?}");
-        assert!(!world.path("work/a/AGENTS.md").exists());
-        for folder in ["b", "sub"] {
-            let line = format!("[{folder} could not be compared: Permission denied");
-            assert!(result(&called).contains(&line), "{called:?}");
-        }
-        // They are compared when they can be read again.
-        let called = shell(&bench, "chmod 755 b sub && echo x > sub/AGENTS.md", User::Denies);
-        let changes = ["created: b/AGENTS.md, mode 644", "changed: sub/AGENTS.md"];
+        let changes = [
+            "created: a/AGENTS.md, mode 644",
+            "created: b/AGENTS.md, mode 644",
+            "changed: sub/AGENTS.md",
+        ];
         assert_eq!(listed(&called), changes, "{called:?}");
+        assert_eq!(fs::read_to_string(world.path("work/sub/AGENTS.md")).unwrap(), "old\n");
+        // A folder that was closed before is not opened.
+        let line = "[c could not be compared: Permission denied";
+        assert!(result(&called).contains(line), "{called:?}");
+        let called = shell(&bench, "chmod 755 c && echo x > c/AGENTS.md", User::Denies);
+        assert_eq!(listed(&called), ["created: c/AGENTS.md, mode 644"], "{called:?}");
     }
 }
 
@@ -504,10 +581,21 @@ fn m_g2_a_workspace_with_the_home_folder_is_not_compared() {
             ["work", "state/tmp", "state/caches"].map(|path| world.path(path));
         let profile = SandboxProfile::new(&work, work.join("sub"), temporary, caches)
             .aside(world.path("state/aside"));
-        let bench = Bench::within(&work).sandbox(world.sandbox(level, profile));
+        let bench = Bench::within(&work).sandbox(world.sandbox(level, profile.clone()));
         let called = shell(&bench, "echo x > sub/AGENTS.md", User::Denies);
         assert!(called.asked.is_empty());
         assert_eq!(fs::read_to_string(work.join("sub/AGENTS.md")).unwrap(), "x\n");
+        // So the policy `sandboxed` does not let commands run there without an ask.
+        let compared = world.profile().aside(world.path("state/aside"));
+        let verdict = |profile| {
+            let rules = PolicyRules::default();
+            let policy = Policy::new(PolicyMode::Sandboxed, &rules, None).unwrap();
+            let workspace = Workspace::new(&work, Vec::new(), policy);
+            let workspace = workspace.with_sandbox(world.sandbox(level, profile));
+            let acts = [Act::Command("make".to_owned())];
+            workspace.policy().judge("shell", &acts, &work).verdict
+        };
+        assert_eq!([profile, compared].map(verdict), [Verdict::Ask, Verdict::Allow]);
     }
 }
 

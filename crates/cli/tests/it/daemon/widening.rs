@@ -99,12 +99,25 @@ fn m_g3_a_command_gets_one_more_folder_after_an_ask() {
         let (asks, log) = call(&house, &session, &input, &approve());
         let (text, details) = message(&asks[0]);
         assert_eq!(text, "Run this command with a further writable path?", "{level}");
-        assert!(details.ends_with(&format!("\nmay change {}", outside.display())), "{details}");
+        assert!(
+            details.ends_with(&format!("\nmay read and change {}", outside.display())),
+            "{details}"
+        );
         assert!(file.exists(), "{level}: {log}");
         // Only for that call.
         fs::remove_file(&file).unwrap();
         call(&house, &session, &json!({ "command": command }), &approve());
         assert!(!file.exists(), "{level}");
+    }
+    // The real folder for temporary files, which a folder of the sandbox replaces otherwise.
+    let temporary = tempfile::tempdir_in("/tmp").unwrap();
+    for level in LEVELS {
+        let session = open(&house, level, "sandboxed");
+        let file = temporary.path().join(level);
+        let command = format!("echo x > {}", file.display());
+        let input = json!({ "command": command, "writable": "/tmp" });
+        let (asks, log) = call(&house, &session, &input, &approve());
+        assert!(asks.len() == 1 && file.exists(), "{level}: {asks:?}\n{log}");
     }
     // A protected name in the workspace: approved once, with the command.
     fs::create_dir(house.0.work(".husky")).unwrap();

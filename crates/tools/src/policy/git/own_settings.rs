@@ -1,13 +1,25 @@
 //! The settings that git writes into the configuration of a repository in its normal work. None of
 //! them names a program or a file with more settings.
 
+use std::collections::HashSet;
+
 use super::config::{Setting, settings};
 
-/// Whether two versions of a configuration differ only in settings that git itself writes.
+/// Whether two versions of a configuration differ only in settings that git itself writes. The
+/// address of a remote that exists is not one of them: a push to a repository in the workspace
+/// would run its hooks.
 pub(crate) fn changes_only_gits_own(old: &[u8], new: &[u8]) -> bool {
+    let is_remote = |setting: &Setting| setting.section == b"remote";
+    let known = settings(old).into_iter().filter(is_remote).map(|remote| remote.subsection);
+    let known: HashSet<_> = known.collect();
+    let readdresses = |setting: &Setting| {
+        is_remote(setting)
+            && matches!(&*setting.key, b"url" | b"push" | b"pushurl")
+            && known.contains(&setting.subsection)
+    };
     let others = |text| {
         let mut others = settings(text);
-        others.retain(|setting| !is_gits_own(setting));
+        others.retain(|setting| !is_gits_own(setting) || readdresses(setting));
         others
     };
     others(old) == others(new)
@@ -46,6 +58,16 @@ mod tests {
     fn m_g2_only_settings_that_name_no_program_are_gits_own() {
         let base = b"[core]\n\tbare = false\n\teditor = vi\n[alias]\n\tx = y\n";
         let added = |text: &str| [base, text.as_bytes()].concat();
+        let with_remote = added("[remote \"origin\"]\nurl = /x\n");
+        for (address, is_own) in [
+            ("[remote \"origin\"]\npushurl = y\n", false),
+            ("[remote \"origin\"]\nurl = y\n", false),
+            ("[remote \"origin\"]\nfetch = y\n", true),
+            ("[remote \"other\"]\nurl = y\n", true),
+        ] {
+            let new = [&*with_remote, address.as_bytes()].concat();
+            assert_eq!(changes_only_gits_own(&with_remote, &new), is_own, "{address}");
+        }
         for own in [
             "",
             "# a comment\n",
@@ -56,7 +78,8 @@ mod tests {
             "[submodule]\nactive = .\n[submodule \"x\"]\nurl = ../x\nactive = true",
         ] {
             assert!(changes_only_gits_own(base, &added(own)), "{own}");
-            assert!(changes_only_gits_own(&added(own), base), "{own}");
+            let has_remote = own.contains("[remote");
+            assert_eq!(changes_only_gits_own(&added(own), base), !has_remote, "{own}");
         }
         for other in [
             "[core]\nfsmonitor = ./x\n",

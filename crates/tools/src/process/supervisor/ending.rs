@@ -122,8 +122,9 @@ impl Ending {
     /// the sandbox.
     fn wrappers(&self) -> Vec<Pid> {
         let Some(bwrap) = self.bwrap else { return Vec::new() };
-        // When the first has ended, the second is a child of the supervisor.
-        [getpid(), bwrap].into_iter().filter_map(tree::children).flatten().collect()
+        // When the first has ended, the second is a child of the supervisor. In this order it is found
+        // even if that happens in between.
+        [bwrap, getpid()].into_iter().filter_map(tree::children).flatten().collect()
     }
 
     /// The program, if it lives, and the processes that have lost their parents: the children of the

@@ -30,11 +30,13 @@ pub(crate) fn settle(
     let Some(running) = running else { return outcome };
     let files = running.files.clone();
     let has_living = !context.processes().so_far().not_ended.is_empty();
-    let Compared { undone: _, mut problems } = running.end(has_living);
+    let compared = running.end(has_living);
     // The next command asks.
     if context.is_cancelled() {
+        context.output(&compared.line());
         return outcome;
     }
+    let Compared { mut problems, aside, .. } = compared;
     let mut room = MAX_LISTED;
     let changes = files.take_pending(|path| {
         let taken = room.checked_sub(path.as_os_str().len());
@@ -55,7 +57,8 @@ pub(crate) fn settle(
             PauseResponse::Denied { reason } => {
                 let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
                 format!(
-                    "the user denied the changes of protected files, which were undone: {paths}{reason}"
+                    "the user denied the changes of protected files, which are in {}: {paths}{reason}",
+                    name(&aside)
                 )
             }
             PauseResponse::Interrupted => {

@@ -3,11 +3,8 @@
 use crate::place::{PROTECTED, folded, is_protected_name};
 
 /// Folders of dependencies and of build results, which are not searched. Installers put many
-/// protected names there, and nobody works in them.
+/// protected names there.
 const SKIPPED: [&str; 4] = ["node_modules", "target", ".venv", "venv"];
-
-/// Folders of a git directory that contain no configuration, and can contain many folders.
-const GIT_DATA: [&str; 5] = ["objects", "refs", "logs", "lfs", "rr-cache"];
 
 /// How a folder is searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,20 +39,20 @@ impl Role {
     pub(super) fn part(self, name: &str, is_folder: bool) -> Option<Part> {
         match self {
             Self::Plain => plain(name, is_folder),
-            Self::Bare => git(&lower(name), is_folder, false).or_else(|| plain(name, is_folder)),
+            Self::Bare => git(&folded(name), is_folder, false).or_else(|| plain(name, is_folder)),
             Self::Whole if !is_folder => FILE,
             Self::Whole if is_skipped(name) => None,
             Self::Whole => Some(Part::Folder(protected_folder(name).unwrap_or(Self::Whole))),
             Self::Parts(parts) => {
-                let name = lower(name);
+                let name = folded(name);
                 let role = if name.ends_with(".d") { Self::Whole } else { self };
                 let is_part = parts.contains(&&*name);
                 is_part.then_some(if is_folder { Part::Folder(role) } else { FILE? })
             }
-            Self::Git => git(&lower(name), is_folder, false),
-            Self::GitGroup => git(&lower(name), is_folder, true),
+            Self::Git => git(&folded(name), is_folder, false),
+            Self::GitGroup => git(&folded(name), is_folder, true),
             Self::GitHooks if !is_folder && !name.ends_with(".sample") => FILE,
-            Self::GitInfo if !is_folder && lower(name) == "attributes" => FILE,
+            Self::GitInfo if !is_folder && folded(name) == "attributes" => FILE,
             Self::GitHooks | Self::GitInfo => None,
         }
     }
@@ -128,11 +125,8 @@ fn git(name: &str, is_folder: bool, is_group: bool) -> Option<Part> {
         ("hooks", true) => Some(Part::Folder(Role::GitHooks)),
         ("info", true) => Some(Part::Folder(Role::GitInfo)),
         ("modules" | "worktrees", true) => Some(Part::Folder(Role::GitGroup)),
-        (name, true) if is_group && !GIT_DATA.contains(&name) => Some(Part::Folder(Role::GitGroup)),
+        // A submodule can have any name, such as `objects`.
+        (_, true) if is_group => Some(Part::Folder(Role::GitGroup)),
         _ => None,
     }
-}
-
-fn lower(name: &str) -> String {
-    folded(name)
 }

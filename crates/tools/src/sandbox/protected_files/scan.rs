@@ -6,13 +6,13 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use rustix::fs::{AtFlags, CWD, Dir, FileType, OFlags, fstat, statat};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, chmod, fstat, statat};
 
 use super::entry::{Entry, Quota, Stamp};
 use super::role::{Part, Role, is_bare_repository};
@@ -73,6 +73,16 @@ impl Root {
         open(self.folder.as_fd(), path, OFlags::RDONLY | OFlags::DIRECTORY)
     }
 
+    /// Lets the user enter and read a folder below the workspace.
+    fn make_readable(&self, path: &Path) -> io::Result<()> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY;
+        let folder = open(self.folder.as_fd(), path, flags)?;
+        let mode = Stamp::new(&fstat(&folder)?).mode & 0o7777;
+        // The path leads to the open folder, even if another one has its name by now.
+        let opened = format!("/proc/self/fd/{}", folder.as_raw_fd());
+        Ok(chmod(opened, Mode::from_raw_mode(mode | 0o700))?)
+    }
+
     /// Reads one entry; `None` if there is none.
     pub(super) fn read(&self, path: &Path, known: &Arc<Entry>) -> io::Result<Option<Arc<Entry>>> {
         let Some(name) = path.file_name() else { return Ok(None) };
@@ -99,10 +109,12 @@ struct Search<'a> {
     before: &'a Snapshot,
     found: Snapshot,
     queue: VecDeque<Next>,
+    /// The time of the search, to tell files that have settled; the epoch if none has.
     now: SystemTime,
     new_folders: usize,
     new_files: usize,
     names: usize,
+    opens: bool,
     quota: Quota,
 }
 
@@ -113,8 +125,17 @@ struct Next {
     stamp: Option<Stamp>,
 }
 
-/// Finds the protected files below `root`, with the help of an earlier search.
-pub(super) fn search(root: &Root, skipped: &[PathBuf], before: &Snapshot) -> Snapshot {
+/// Finds the protected files below `root`, with the help of an earlier search. `is_alone` is whether
+/// no process in the sandbox lives. Otherwise one may write through a mapping of a file, which
+/// does not change its times each time. With `opens`, folders that were closed to their user since
+/// the earlier search are opened.
+pub(super) fn search(
+    root: &Root,
+    skipped: &[PathBuf],
+    before: &Snapshot,
+    is_alone: bool,
+    opens: bool,
+) -> Snapshot {
     let kept_bytes = before.files.values().map(|entry| entry.kept_bytes()).sum();
     let mut search = Search {
         root,
@@ -122,10 +143,11 @@ pub(super) fn search(root: &Root, skipped: &[PathBuf], before: &Snapshot) -> Sna
         before,
         found: Snapshot::default(),
         queue: [Next { path: PathBuf::new(), role: Role::Plain, stamp: None }].into(),
-        now: SystemTime::now(),
+        now: if is_alone { SystemTime::now() } else { SystemTime::UNIX_EPOCH },
         new_folders: MAX_NEW_FOLDERS.min(MAX_KNOWN.saturating_sub(before.folders.len())),
         new_files: MAX_NEW_FILES.min(MAX_KNOWN.saturating_sub(before.files.len())),
         names: MAX_NAMES,
+        opens,
         quota: Quota(MAX_BYTES.min(MAX_KEPT_BYTES.saturating_sub(kept_bytes))),
     };
     while let Some(next) = search.queue.pop_front() {
@@ -156,7 +178,7 @@ impl Search<'_> {
             self.found.folders.insert(path.clone(), before.clone());
             return Ok(());
         }
-        let fd = self.root.open_folder(path)?;
+        let fd = self.open(path)?;
         let stamp = Stamp::new(&fstat(&fd)?);
         if stamp.device != self.root.device {
             return Ok(());
@@ -181,6 +203,21 @@ impl Search<'_> {
         }
         self.found.folders.insert(path.clone(), folder);
         Ok(())
+    }
+
+    /// Opens a folder, also one that a command has closed to its user.
+    fn open(&self, path: &Path) -> io::Result<OwnedFd> {
+        match self.root.open_folder(path) {
+            Err(error)
+                if error.kind() == io::ErrorKind::PermissionDenied
+                    && self.opens
+                    && !self.before.problems.contains_key(path) =>
+            {
+                self.root.make_readable(path)?;
+                self.root.open_folder(path)
+            }
+            folder => folder,
+        }
     }
 
     /// Reads the names in a folder. Returns those that have a part in the comparison.
