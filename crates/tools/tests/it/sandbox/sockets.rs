@@ -129,7 +129,7 @@ fn m_g2_sockets_and_pipes_in_readable_folders() {
     let open = fs::File::options().read(true).write(true).open(&pipe).unwrap();
     for level in world.levels() {
         let expected = is_visible(level);
-        let output = world.run(level, "echo x > $HOME/pipe && echo REACHED");
+        let output = world.run(level, "test -p $HOME/pipe && echo x > $HOME/pipe && echo REACHED");
         assert_eq!(output.contains("REACHED"), expected, "{level}: {output}");
     }
     drop(open);
