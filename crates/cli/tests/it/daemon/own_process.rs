@@ -41,7 +41,9 @@ readable() {
 for process in daemon client other; do
     echo "$process:$(readable ${!process})"
 done
-kill $other
+# A client that lives when the daemon is killed would start another one.
+kill -9 $other $client
+wait
 "#;
 
 fn set_mode(path: &Path, mode: u32) {
