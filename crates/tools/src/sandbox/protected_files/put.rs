@@ -98,7 +98,7 @@ impl Root {
         }
     }
 
-    /// Opens a folder, and creates those that are missing. What is in the way of one is renamed.
+    /// Opens a folder, and creates those that are missing. A file in the way of one is renamed.
     fn open_or_create(&self, path: &Path) -> io::Result<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         let mut folder = self.open_writable(Path::new(""))?;

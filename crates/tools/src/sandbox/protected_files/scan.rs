@@ -293,7 +293,7 @@ impl Search<'_> {
         }
     }
 
-    /// Keeps what was known of folders that can't be read now.
+    /// Keeps the known files of folders that can't be read now.
     fn keep_closed(&mut self) {
         let Snapshot { files, problems, .. } = &mut self.found;
         if problems.is_empty() {
