@@ -109,7 +109,10 @@ pub(crate) fn run(
     let browsers = web::browsers(&config, folders)?;
     browsers.sweep();
     let engine = Engine::builder(catalog).configured(&config, folders).store(store.clone());
-    let engine = engine.tools(web::tools(&browsers)).supervisor(Supervisor::ThisProgram).start()?;
+    let engine = engine
+        .tools(web::tools(&browsers))
+        .supervisor(Supervisor::beside_this_program())
+        .start()?;
     let runtime = runtime()?;
 
     let about = About {

@@ -46,7 +46,8 @@ const target = values.target ? ['--target', values.target] : []
 // The features and targets of the workspace's tests, and the program that starts daemons. So builds
 // of `cargo test` are reused.
 const debug = ['--workspace', '--lib', '--bins', '--test', 'it', '--features', 'holdpoint-napi/test-support']
-const what = values.debug ? debug : ['--release', '--package', 'holdpoint-napi']
+const release = ['--release', '--package', 'holdpoint-napi', '--lib', '--package', 'holdpoint', '--bin', 'holdpoint-supervisor']
+const what = values.debug ? debug : release
 run('cargo', ['build', '--quiet', ...what, ...target], {
   env: { ...process.env, NAPI_TYPE_DEF_TMP_FOLDER: declared },
 })

@@ -10,6 +10,7 @@ mod abandoned;
 mod ancestry;
 mod exit;
 mod group;
+mod helper;
 pub(crate) mod lossy;
 mod program;
 mod reports;
@@ -37,6 +38,7 @@ use rustix::process::Pid;
 
 pub use ancestry::{Ancestry, SupervisorAbove};
 pub use exit::Exit;
+pub use helper::SUPERVISOR_BUILD;
 pub use program::{Process, Read};
 use running::Running;
 
@@ -84,6 +86,17 @@ pub enum Supervisor {
     /// ended. If this program is killed by SIGKILL, no process is ended. A program can open the
     /// terminal.
     None,
+}
+
+impl Supervisor {
+    /// The program `holdpoint-supervisor` in the folder of this program, if it is of the same build.
+    /// It is small, so that it starts in less time. Otherwise [`ThisProgram`](Self::ThisProgram).
+    ///
+    /// The file stays open while this program runs, so that an upgrade has no effect on it.
+    #[must_use]
+    pub fn beside_this_program() -> Self {
+        helper::open().map_or(Self::ThisProgram, Self::Program)
+    }
 }
 
 /// A program to start. Its standard input is empty; its two outputs share one pipe, which keeps

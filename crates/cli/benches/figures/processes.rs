@@ -68,8 +68,10 @@ fn bash_true(table: &Table) {
     let env = environment::allowed(std::env::vars());
     let home = std::env::var("HOME").unwrap();
     let profile = SandboxProfile::new(&work, home, temporary, caches);
-    let support = SandboxSupport::probe(&Supervisor::ThisProgram, &trial);
-    let supervised = Processes::new(Supervisor::ThisProgram, GRACE);
+    let small = Supervisor::Program(env!("CARGO_BIN_EXE_holdpoint-supervisor").into());
+    let support = SandboxSupport::probe(&small, &trial);
+    let supervised = Processes::new(small, GRACE);
+    let by_this_program = Processes::new(Supervisor::ThisProgram, GRACE);
     let sandboxed = |level| supervised.sandboxed(support.sandbox(level, profile.clone()));
     let start = |processes: &Processes| {
         let spec = ProcessSpec {
@@ -89,17 +91,18 @@ fn bash_true(table: &Table) {
         assert!(Command::new(program).args(args).output().unwrap().status.success());
     };
     let bare_bwrap = ["--ro-bind", "/", "/", "--unshare-all", "--dev", "/dev", "--proc", "/proc"];
-    let ways: [(&str, &dyn Fn()); 6] = [
+    let ways: [(&str, &dyn Fn()); 7] = [
         ("bash -c true, supervised: start to nothing left", &|| start(&supervised)),
         ("   … and sandboxed by bwrap", &|| start(&bwrap)),
         ("   … and sandboxed by landlock", &|| start(&landlock)),
+        ("   … by the whole program instead of the small one", &|| start(&by_this_program)),
         ("   … unsupervised", &|| start(&unsupervised)),
         ("   … bare", &|| bare("bash", &["-c", "true"])),
         ("   … bare, by bwrap alone", &|| {
             bare("bwrap", &[&bare_bwrap[..], &["bash", "-c", "true"]].concat());
         }),
     ];
-    let mut took: [Vec<Duration>; 6] = Default::default();
+    let mut took: [Vec<Duration>; 7] = Default::default();
     for round in 0..=ROUNDS {
         for ((_, run), took) in ways.iter().zip(&mut took) {
             let since = Instant::now();

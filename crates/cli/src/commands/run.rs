@@ -84,7 +84,8 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     let engine = args.in_process.then(|| {
         let browsers = web::browsers(&config, folders)?;
         let builder = Engine::builder(catalog).configured(&config, folders);
-        let builder = builder.tools(web::tools(&browsers)).supervisor(Supervisor::ThisProgram);
+        let builder =
+            builder.tools(web::tools(&browsers)).supervisor(Supervisor::beside_this_program());
         Ok::<_, CliError>(builder.start()?)
     });
     let engine = engine.transpose()?;

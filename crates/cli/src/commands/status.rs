@@ -74,7 +74,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
 
 /// The levels of the sandbox that work here, tried now.
 fn sandbox(folders: &Folders) -> SandboxSupport {
-    SandboxSupport::probe(&Supervisor::ThisProgram, &folders.sandbox().join("trial"))
+    SandboxSupport::probe(&Supervisor::beside_this_program(), &folders.sandbox().join("trial"))
 }
 
 fn sandbox_json(support: &SandboxSupport) -> Value {

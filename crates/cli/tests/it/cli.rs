@@ -15,4 +15,5 @@ mod questions;
 mod run;
 mod sessions;
 mod signals;
+mod supervisor;
 mod terminal;
