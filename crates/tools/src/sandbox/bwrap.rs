@@ -5,6 +5,8 @@ use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
+use rustix::process::geteuid;
+
 use super::profile::{Access, Layout};
 use crate::process::ProcessSpec;
 
@@ -35,17 +37,14 @@ const NAMESPACES: [&str; 7] = [
     "ALL",
 ];
 
-/// Folders with settings of the kernel. Bubblewrap leaves their files writable, and those of root
-/// can be written without any capability.
-const SETTINGS: [&str; 7] = [
-    "/proc/acpi",
-    "/proc/bus",
-    "/proc/dynamic_debug",
-    "/proc/fs",
-    "/proc/irq",
-    "/proc/scsi",
-    "/proc/sys",
-];
+/// Settings of the kernel. Bubblewrap leaves their files writable. They belong to root, who needs no
+/// capability to write them.
+const SETTINGS: &str = "/proc/sys";
+
+/// Folders in `/proc` with files that control hardware and file systems, like [`SETTINGS`]. No program
+/// needs to read them, and an empty folder is mounted in an eighth of the time.
+const CONTROLS: [&str; 6] =
+    ["/proc/acpi", "/proc/bus", "/proc/dynamic_debug", "/proc/fs", "/proc/irq", "/proc/scsi"];
 
 impl Bwrap {
     /// The call of bubblewrap that runs `spec` in this layout.
@@ -77,10 +76,7 @@ impl Bwrap {
                     call.add([path]);
                 }
                 // An empty folder, or a device that can't be opened.
-                Access::Hidden if Path::new(path).is_dir() => {
-                    call.add(["--perms", "0555", "--tmpfs"].map(OsStr::new));
-                    call.add([path]);
-                }
+                Access::Hidden if Path::new(path).is_dir() => call.add_empty(path),
                 Access::Hidden => {
                     call.add(["--ro-bind".as_ref(), OsStr::new("/dev/null"), path]);
                 }
@@ -88,8 +84,11 @@ impl Bwrap {
             // Before the paths below, which may be in `/dev`.
             if path == "/" {
                 call.add(["--dev", "/dev", "--proc", "/proc"]);
-                for folder in SETTINGS.into_iter().filter(|folder| Path::new(folder).is_dir()) {
-                    call.add(["--ro-bind", folder, folder]);
+                if geteuid().is_root() {
+                    call.add(["--ro-bind", SETTINGS, SETTINGS]);
+                    CONTROLS.into_iter().filter(|path| Path::new(path).is_dir()).for_each(|path| {
+                        call.add_empty(path);
+                    });
                 }
             }
         }
@@ -134,5 +133,11 @@ struct Args(Vec<OsString>);
 impl Args {
     fn add<const N: usize, T: AsRef<OsStr>>(&mut self, args: [T; N]) {
         self.0.extend(args.iter().map(|arg| arg.as_ref().to_owned()));
+    }
+
+    /// Puts an empty folder in the place of a folder.
+    fn add_empty(&mut self, path: impl AsRef<OsStr>) {
+        self.add(["--perms", "0555", "--tmpfs"].map(OsStr::new));
+        self.add([path]);
     }
 }
