@@ -17,6 +17,7 @@ mod support;
 mod widening;
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 use holdpoint_common::SandboxLevel;
@@ -106,6 +107,18 @@ impl Sandbox {
             Method::Landlock(profile) => Self::new(Method::Landlock(profile.widened(widenings))),
             Method::Refuse { .. } => self.clone(),
         })
+    }
+
+    /// The sandbox of a browser that keeps all its files in `folder`, without Chromium's own sandbox.
+    /// `None` at the level `landlock`, where it can't make the sockets that it needs.
+    pub(crate) fn for_browser(&self, folder: &Path) -> Option<Self> {
+        match &*self.0 {
+            Method::Bwrap(bwrap, profile) => {
+                Some(Self::new(Method::Bwrap(bwrap.clone(), profile.for_browser(folder))))
+            }
+            Method::Landlock(_) => None,
+            Method::Refuse { .. } => Some(self.clone()),
+        }
     }
 
     /// The protected files of the workspace; `None` if they are not compared.

@@ -213,6 +213,20 @@ impl SandboxProfile {
         widened
     }
 
+    /// The profile of a browser that keeps all its files in `folder` and needs the network. It does
+    /// not write to the workspace, its caches or its temporary files.
+    pub(super) fn for_browser(&self, folder: &Path) -> Self {
+        Self {
+            workspace: folder.to_owned(),
+            temporary: folder.join("tmp"),
+            caches: folder.join("caches"),
+            writable: Vec::new(),
+            network: true,
+            protected_files: None,
+            ..self.clone()
+        }
+    }
+
     /// Compares the protected files of the workspace before and after each command of the tool
     /// `shell`. Files that a command creates or changes are put aside in this folder, in which no
     /// process in the sandbox may be able to write. Clones of the profile share the comparison.

@@ -19,6 +19,7 @@ pub(super) use program::find_program;
 use super::cdp::Client;
 use super::error::WebError;
 use super::guard::Guard;
+use super::profile::Profile;
 use super::running::SessionLister;
 use crate::ask::Subject;
 use crate::background::BackgroundJobs;
@@ -33,8 +34,7 @@ pub(super) struct LaunchPlan {
     /// The complete environment; the browser inherits no other variable.
     pub(super) env: Vec<(String, String)>,
     pub(super) guard: Guard,
-    /// The folder in which each browser gets its own folder.
-    pub(super) folder: PathBuf,
+    pub(super) profile: Profile,
     /// The time without a lease after which the browser ends.
     pub(super) idle: Duration,
     /// The browser's processes. Empty until it starts.

@@ -10,6 +10,7 @@ use super::browser::{Browser, LaunchPlan, Lease, find_program};
 use super::error::WebError;
 use super::guard::{Guard, OwnPorts, Resolve, Rules, Verdict, judge_locally};
 use super::private::AskLocks;
+use super::profile::Profile;
 use super::running::RunningBrowsers;
 use crate::context::ToolContext;
 use crate::environment::outside;
@@ -102,17 +103,24 @@ impl SessionBrowser {
             find_program(settings.chromium.as_deref(), workspace.env(), workspace.root())?;
         let guard = Guard::start_among(self.rules.clone(), Arc::clone(resolver), own_ports.clone())
             .map_err(|error| WebError::failed(error.to_string()))?;
+        let profile = Profile::make(folder).map_err(|error| {
+            let folder = folder.display();
+            WebError::failed(format!("can't create the browser's folder in {folder}: {error}"))
+        })?;
+        // Chromium's sandbox does not work as root.
+        let sandbox = settings.sandbox.unwrap_or_else(|| !rustix::process::geteuid().is_root());
+        // Chromium's sandbox does not work in ours, and a window needs the user's desktop.
+        let outer = context.processes().sandbox().filter(|_| !sandbox && !visible);
+        let outer = outer.and_then(|outer| outer.for_browser(profile.path()));
         Ok(LaunchPlan {
             program,
             visible,
-            // Chromium's sandbox does not work as root.
-            sandbox: settings.sandbox.unwrap_or_else(|| !rustix::process::geteuid().is_root()),
+            sandbox,
             env,
             guard,
-            folder: folder.clone(),
+            profile,
             idle: Duration::from_secs(u64::from(settings.idle_minutes) * 60),
-            // Chromium needs the network, and has a sandbox of its own.
-            processes: context.processes().sandboxed(None),
+            processes: context.processes().sandboxed(outer),
             session_guard: context.background().clone(),
             lister: running.for_session(self.session.clone()),
         })

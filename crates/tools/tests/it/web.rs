@@ -9,5 +9,5 @@ mod incidents;
 mod leaves;
 mod pausing;
 mod reading;
-mod server;
-mod support;
+pub(crate) mod server;
+pub(crate) mod support;

@@ -61,7 +61,7 @@ pub(super) struct BrowserThread {
 }
 
 impl BrowserThread {
-    /// Runs the browser, from making its folder to removing it.
+    /// Runs the browser, until its folder is removed.
     pub(super) fn run(self) {
         let Self { plan, ended, subject_guard, lease_count, state } = self;
         let LaunchPlan {
@@ -70,7 +70,7 @@ impl BrowserThread {
             sandbox,
             env,
             guard,
-            folder,
+            profile,
             idle,
             processes,
             session_guard,
@@ -81,15 +81,6 @@ impl BrowserThread {
         let fail = |why: String| {
             tracing::warn!(why, "the browser could not be started");
             state.send_replace(State::Failed(why.into()));
-        };
-        let profile = match Profile::make(&folder) {
-            Ok(profile) => profile,
-            Err(error) => {
-                return fail(format!(
-                    "can't create the browser's folder in {}: {error}",
-                    folder.display()
-                ));
-            }
         };
         let (port, devtools) = match devtools_arguments() {
             Ok(chosen) => chosen,
