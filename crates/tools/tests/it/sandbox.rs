@@ -1,5 +1,6 @@
 //! The sandbox of processes: the same attacks at each level, and without a sandbox as the control.
 
+mod as_nobody;
 mod browser;
 mod files;
 mod kernel;
