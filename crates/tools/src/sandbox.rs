@@ -2,8 +2,8 @@
 //!
 //! A [`SandboxProfile`] gives every path an access: readable, writable, hidden, or replaced by
 //! another folder. At the level `bwrap`, programs run in namespaces that bubblewrap makes, where
-//! the profile becomes a table of mounts. At the level `landlock`, the supervisor restricts itself
-//! before it starts the program, and the profile becomes Landlock rules.
+//! the profile becomes a table of mounts. At the level `landlock`, the process of the program
+//! restricts itself before it runs the program, and the profile becomes Landlock rules.
 
 mod advice;
 mod bwrap;
@@ -27,7 +27,7 @@ use self::bwrap::Bwrap;
 #[cfg(target_os = "linux")]
 pub(crate) use self::bwrap::open_mounted;
 #[cfg(target_os = "linux")]
-pub(crate) use self::confine::confine;
+pub(crate) use self::confine::Restrictions;
 pub(crate) use self::confinement::Confinement;
 pub use self::profile::SandboxProfile;
 pub(crate) use self::protected_files::{ProtectedFiles, RunningCommand, settle};

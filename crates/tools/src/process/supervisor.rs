@@ -26,7 +26,7 @@ use self::ending::Ending;
 use super::exit::Exit;
 use super::wire::{Order, Report};
 use super::{SETTLE, SUPERVISOR_NAME, id, timespec};
-use crate::sandbox::{Confinement, confine, open_mounted};
+use crate::sandbox::{Confinement, Restrictions, open_mounted};
 
 /// The delay before `poll` is tried again after an error.
 const RETRY_DELAY: Duration = Duration::from_millis(10);
@@ -67,19 +67,20 @@ fn run() -> io::Result<()> {
     if poll(&mut fds, Some(&timespec(Duration::ZERO))).is_ok_and(|ready| ready > 0) {
         return Ok(());
     }
-    let mounted = match set_up(&mut order) {
-        Ok(mounted) => mounted,
+    let (mounted, restrictions) = match set_up(&mut order) {
+        Ok(set_up) => set_up,
         Err(error) => {
             Report::NotConfined { why: error.to_string() }.send_to(&control);
             return Ok(());
         }
     };
     let null = File::options().write(true).open("/dev/null")?;
-    let started = Command::new(&order.program)
-        .args(&order.args)
-        .stdin(Stdio::null())
-        .process_group(0)
-        .spawn();
+    let mut command = Command::new(&order.program);
+    command.args(&order.args).stdin(Stdio::null()).process_group(0);
+    if let Some(restrictions) = restrictions {
+        restrict(&mut command, restrictions);
+    }
+    let started = command.spawn();
     drop(mounted);
     let leader = match started {
         Ok(child) => Pid::from_child(&child),
@@ -108,13 +109,32 @@ fn run() -> io::Result<()> {
     .run()
 }
 
-/// Sets up the restrictions of the program, which inherits them. The supervisor needs nothing that
-/// they refuse. Returns the files that the program mounts, if it is bubblewrap.
-fn set_up(order: &mut Order) -> Result<Vec<OwnedFd>, Box<dyn Error>> {
-    confine(&order.confinement)?;
-    match order.confinement {
-        Confinement::Bwrap => Ok(open_mounted(&mut order.args)?),
-        Confinement::None | Confinement::Landlock { .. } => Ok(Vec::new()),
+/// Sets up the restrictions of the program. Returns the files that the program mounts, if it is
+/// bubblewrap, and the restrictions that are only for the program and not for the supervisor.
+fn set_up(order: &mut Order) -> Result<(Vec<OwnedFd>, Option<Restrictions>), Box<dyn Error>> {
+    match Restrictions::new(&order.confinement)? {
+        // Inherited by bubblewrap. The supervisor needs nothing that they refuse.
+        Some(restrictions) if order.confinement == Confinement::Bwrap => {
+            restrictions.apply()?;
+            Ok((open_mounted(&mut order.args)?, None))
+        }
+        // With the same restrictions, the program could reach the supervisor.
+        restrictions => Ok((Vec::new(), restrictions)),
+    }
+}
+
+/// Lets the program of a command restrict itself before it runs.
+#[allow(unsafe_code, reason = "a function that runs between `fork` and `exec`")]
+fn restrict(command: &mut Command, restrictions: Restrictions) {
+    let mut restrictions = Some(restrictions);
+    let apply = move || {
+        let applied = restrictions.take().map_or(Ok(()), Restrictions::apply);
+        applied.map_err(|error| io::Error::other(error.to_string()))
+    };
+    // SAFETY: after a `fork`, only functions that are safe in signal handlers may be called if
+    // other threads exist. The supervisor has one thread.
+    unsafe {
+        command.pre_exec(apply);
     }
 }
 

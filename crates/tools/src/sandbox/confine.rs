@@ -1,4 +1,4 @@
-//! Restricts this process and every program that it starts from now on.
+//! The restrictions of a process and every program that it starts.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use landlock::{
     ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset,
-    RulesetAttr, RulesetCreatedAttr, RulesetError, Scope, path_beneath_rules,
+    RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, Scope, path_beneath_rules,
 };
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
@@ -45,42 +45,64 @@ const X32_BIT: i64 = 0x4000_0000;
 /// `ioctl` has another number there.
 const X32_IOCTL: i64 = X32_BIT | 514;
 
-/// Restricts this process and every program that it starts from now on. It must have one thread.
-///
-/// # Errors
-/// The kernel does not support the restrictions.
-pub(crate) fn confine(confinement: &Confinement) -> Result<(), Box<dyn Error>> {
-    if *confinement != Confinement::None {
-        close_inherited_at_exec()?;
-    }
-    let mut refused = BTreeMap::new();
-    for operation in TYPING {
-        let types = Some((1, SeccompCmpOp::Eq, operation));
-        refuse(&mut refused, libc::SYS_ioctl, types.clone())?;
-        refuse(&mut refused, X32_IOCTL, types)?;
-    }
-    for call in KEY_CALLS {
-        refuse(&mut refused, call, None)?;
-    }
-    match confinement {
-        Confinement::None => return Ok(()),
-        Confinement::Bwrap => refuse_sockets(&mut refused, &[libc::AF_UNIX, IP, IP6, NETLINK])?,
-        Confinement::Landlock { readable, writable, network } => {
-            drop_capabilities()?;
-            restrict_files(readable, writable)?;
-            let families: &[i32] = if *network { &[IP, IP6, NETLINK] } else { &[NETLINK] };
-            refuse_sockets(&mut refused, families)?;
-            refuse_reaching_out(&mut refused)?;
+/// Restrictions that are ready to be applied.
+pub(crate) struct Restrictions {
+    /// For the level `landlock`.
+    files: Option<RulesetCreated>,
+    refused_calls: BpfProgram,
+}
+
+impl Restrictions {
+    /// Prepares the restrictions; `None` if there are none. Programs that this process starts from
+    /// now on inherit no other open files than those that are opened from now on.
+    ///
+    /// # Errors
+    /// The kernel does not support the restrictions.
+    pub(crate) fn new(confinement: &Confinement) -> Result<Option<Self>, Box<dyn Error>> {
+        let mut refused = BTreeMap::new();
+        for operation in TYPING {
+            let types = Some((1, SeccompCmpOp::Eq, operation));
+            refuse(&mut refused, libc::SYS_ioctl, types.clone())?;
+            refuse(&mut refused, X32_IOCTL, types)?;
         }
+        for call in KEY_CALLS {
+            refuse(&mut refused, call, None)?;
+        }
+        let files = match confinement {
+            Confinement::None => return Ok(None),
+            Confinement::Bwrap => {
+                refuse_sockets(&mut refused, &[libc::AF_UNIX, IP, IP6, NETLINK])?;
+                None
+            }
+            Confinement::Landlock { readable, writable, network } => {
+                let families: &[i32] = if *network { &[IP, IP6, NETLINK] } else { &[NETLINK] };
+                refuse_sockets(&mut refused, families)?;
+                refuse_reaching_out(&mut refused)?;
+                Some(file_rules(readable, writable)?)
+            }
+        };
+        let filter = SeccompFilter::new(
+            refused,
+            SeccompAction::Allow,
+            SeccompAction::Errno(libc::EPERM.unsigned_abs()),
+            std::env::consts::ARCH.try_into()?,
+        )?;
+        close_inherited_at_exec()?;
+        Ok(Some(Self { files, refused_calls: BpfProgram::try_from(filter)? }))
     }
-    let filter = SeccompFilter::new(
-        refused,
-        SeccompAction::Allow,
-        SeccompAction::Errno(libc::EPERM.unsigned_abs()),
-        std::env::consts::ARCH.try_into()?,
-    )?;
-    apply_filter(&BpfProgram::try_from(filter)?)?;
-    Ok(())
+
+    /// Restricts this process and every program that it starts from now on. It must have one thread.
+    ///
+    /// # Errors
+    /// The kernel refuses the restrictions.
+    pub(crate) fn apply(self) -> Result<(), Box<dyn Error>> {
+        if let Some(rules) = self.files {
+            drop_capabilities()?;
+            rules.restrict_self()?;
+        }
+        apply_filter(&self.refused_calls)?;
+        Ok(())
+    }
 }
 
 /// Lets programs inherit standard input, output and error only. A folder that the user's shell has
@@ -126,9 +148,9 @@ fn drop_capabilities() -> rustix::io::Result<()> {
     )
 }
 
-/// Restricts files by Landlock, and with a new kernel also signals and abstract sockets.
-fn restrict_files(readable: &[PathBuf], writable: &[PathBuf]) -> Result<(), Box<dyn Error>> {
-    let rules = Ruleset::default()
+/// The rules of Landlock for files, and with a new kernel also for signals and abstract sockets.
+fn file_rules(readable: &[PathBuf], writable: &[PathBuf]) -> Result<RulesetCreated, RulesetError> {
+    Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(MIN_ABI))?
         .set_compatibility(CompatLevel::BestEffort)
@@ -137,9 +159,7 @@ fn restrict_files(readable: &[PathBuf], writable: &[PathBuf]) -> Result<(), Box<
         .create()?
         .add_rules(path_beneath_rules(["/"], AccessFs::ReadDir))?
         .add_rules(rules_without_links(readable, AccessFs::from_read(MAX_ABI)))?
-        .add_rules(rules_without_links(writable, AccessFs::from_all(MAX_ABI)))?;
-    rules.restrict_self()?;
-    Ok(())
+        .add_rules(rules_without_links(writable, AccessFs::from_all(MAX_ABI)))
 }
 
 /// The rules that allow `access` to the paths. A path that is gone or a link in the meantime is

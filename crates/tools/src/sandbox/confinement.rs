@@ -1,4 +1,4 @@
-//! The restrictions that a supervisor places on itself, and so on the program that it starts.
+//! The restrictions of a program, as its supervisor receives them.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;

@@ -77,6 +77,22 @@ fn attacks(pid: u32, fd: i32) -> Vec<(String, bool)> {
     ]
 }
 
+/// At `bwrap` the supervisor is not visible: `$PPID` is the first process of the sandbox.
+#[test]
+fn m_g2_processes_do_not_reach_their_supervisor() {
+    let world = World::new();
+    let mut levels = world.levels();
+    levels.retain(|level| *level != SandboxLevel::Bwrap);
+    for attack in ["kill -CONT $PPID", ": < /proc/$PPID/mem", "readlink /proc/$PPID/fd/0"] {
+        for level in &levels {
+            let output = world.run(*level, &format!("({attack}) && echo REACHED"));
+            let is_restricted = *level == SandboxLevel::Landlock
+                && (!attack.starts_with("kill") || kernel() >= (6, 12));
+            assert_eq!(output.contains("REACHED"), !is_restricted, "{level}: {attack}\n{output}");
+        }
+    }
+}
+
 #[test]
 fn m_g2_processes_do_not_reach_other_processes() {
     let world = World::new();
