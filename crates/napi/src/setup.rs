@@ -66,7 +66,8 @@ impl Setup {
         // Providers come from the supplies of each session.
         let engine = Engine::builder(Catalog::new(config, |_| None))
             .limits(config.limits.clone())
-            .sandbox(config.sandbox.clone());
+            .sandbox(config.sandbox.clone())
+            .host_rules(&config.web.allow, &config.web.deny);
         let engine = engine
             .own_folders(own_folders)
             .supervisor(supervisor)

@@ -51,6 +51,7 @@ pub struct EngineBuilder {
     own_folders: Vec<PathBuf>,
     sandbox_folder: Option<PathBuf>,
     sandbox: SandboxSettings,
+    host_rules: [Vec<String>; 2],
     system: Arc<str>,
     user_instructions: Option<UserFile>,
 }
@@ -74,6 +75,7 @@ impl Engine {
             own_folders: Vec::new(),
             sandbox_folder: None,
             sandbox: SandboxSettings::default(),
+            host_rules: Default::default(),
             system: SYSTEM_PROMPT.into(),
             user_instructions: None,
         }
@@ -127,6 +129,7 @@ impl EngineBuilder {
             .own_folders(folders.all())
             .sandbox_folder(folders.sandbox())
             .sandbox(config.sandbox.clone())
+            .host_rules(&config.web.allow, &config.web.deny)
             .user_instructions(folders.instructions_file(), crate::folders::open_unchangeable)
     }
 
@@ -156,6 +159,12 @@ impl EngineBuilder {
     /// allows it. See [`Policy::protecting`](holdpoint_tools::Policy::protecting).
     pub fn own_folders(self, folders: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
         Self { own_folders: folders.into_iter().map(Into::into).collect(), ..self }
+    }
+
+    /// Sets the rules for hosts that a command in a sandbox reaches after an ask, in the format of
+    /// `web.allow` and `web.deny`. Hosts in a private network need a rule that allows them.
+    pub fn host_rules(self, allow: &[String], deny: &[String]) -> Self {
+        Self { host_rules: [allow.to_vec(), deny.to_vec()], ..self }
     }
 
     /// Sets the folder for the temporary files and caches of sandboxes. It is created when the first
@@ -211,6 +220,7 @@ impl EngineBuilder {
                 is_saved,
                 self.supervisor.clone(),
                 self.own_folders.clone(),
+                self.host_rules,
                 runtime.handle().clone(),
             ),
             supervisor: self.supervisor,

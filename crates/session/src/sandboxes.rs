@@ -24,6 +24,8 @@ struct Maker {
     supervisor: Supervisor,
     /// The program's own folders, which no sandbox contains.
     own_folders: Vec<PathBuf>,
+    /// The rules for hosts that a proxy may reach, or not: `allow` and `deny`.
+    host_rules: [Vec<String>; 2],
     /// The levels that work, once the strongest one does.
     support: OnceLock<SandboxSupport>,
 }
@@ -56,6 +58,7 @@ impl Sandboxes {
         is_saved: bool,
         supervisor: Supervisor,
         own_folders: Vec<PathBuf>,
+        host_rules: [Vec<String>; 2],
         runtime: runtime::Handle,
     ) -> Self {
         let folders = folder.map(|folder| {
@@ -68,7 +71,8 @@ impl Sandboxes {
                 end_with_engine: !is_saved,
             }
         });
-        let maker = Maker { folders, supervisor, own_folders, support: OnceLock::new() };
+        let support = OnceLock::new();
+        let maker = Maker { folders, supervisor, own_folders, host_rules, support };
         Self { maker: Arc::new(maker), default, runtime }
     }
 
@@ -185,6 +189,7 @@ impl Maker {
             .other_home(own)
             .hidden(settings.hidden.iter().map(expand))
             .own_folders(self.own_folders.clone())
+            .host_rules(&self.host_rules[0], &self.host_rules[1])
             .network(settings.network);
         Ok(match policy {
             // It allows all changes.

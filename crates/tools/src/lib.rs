@@ -113,7 +113,7 @@ pub use process::{
 };
 
 // The sandbox.
-pub use sandbox::{Sandbox, SandboxProfile, SandboxSupport, Widening};
+pub use sandbox::{Domains, Sandbox, SandboxProfile, SandboxSupport, Widening};
 
 // Built-in tools.
 pub use builtin::{

@@ -11,6 +11,8 @@ mod ancestry;
 mod exit;
 mod group;
 mod helper;
+#[cfg(target_os = "linux")]
+mod listener;
 pub(crate) mod lossy;
 mod program;
 mod reports;
@@ -64,8 +66,11 @@ const GIVE_UP: Duration = Duration::from_millis(700);
 /// thread or opens a file.
 pub fn supervise_if_asked() {
     #[cfg(target_os = "linux")]
-    if std::env::args_os().next().is_some_and(|name| name == SUPERVISOR_NAME) {
-        supervisor::supervise();
+    {
+        if std::env::args_os().next().is_some_and(|name| name == SUPERVISOR_NAME) {
+            supervisor::supervise();
+        }
+        listener::listen_if_asked();
     }
 }
 
@@ -208,9 +213,7 @@ impl Processes {
                 Ok(watcher.watch(started))
             });
         match started {
-            Ok((output, ended_signal)) => {
-                Ok(Process::new(running, self.0.grace, output, ended_signal))
-            }
+            Ok(watched) => Ok(Process::new(running, self.0.grace, watched)),
             Err(error) => {
                 running.set_gone();
                 Err(if running.is_ending() { start::call_ended() } else { error })

@@ -11,8 +11,10 @@ mod caches;
 #[cfg(target_os = "linux")]
 mod confine;
 mod confinement;
+mod domains;
 mod profile;
 mod protected_files;
+mod proxy;
 mod support;
 mod widening;
 
@@ -22,15 +24,20 @@ use std::sync::Arc;
 
 use holdpoint_common::SandboxLevel;
 
-pub(crate) use self::advice::SEARCHED_BYTES;
+pub(crate) use self::advice::{SEARCHED_BYTES, refused_hosts};
 use self::bwrap::Bwrap;
 #[cfg(target_os = "linux")]
 pub(crate) use self::bwrap::open_mounted;
 #[cfg(target_os = "linux")]
-pub(crate) use self::confine::Restrictions;
+pub(crate) use self::confine::{Restrictions, close_inherited_at_exec};
 pub(crate) use self::confinement::Confinement;
+pub use self::domains::Domains;
+pub(crate) use self::domains::Reach;
+#[cfg(all(feature = "web", target_os = "linux"))]
+pub(crate) use self::domains::Refused;
 pub use self::profile::SandboxProfile;
 pub(crate) use self::protected_files::{ProtectedFiles, RunningCommand, settle};
+pub(crate) use self::proxy::{DomainProxy, RefusedHosts};
 pub use self::support::SandboxSupport;
 pub use self::widening::Widening;
 use crate::process::ProcessSpec;
@@ -94,6 +101,15 @@ impl Sandbox {
         self.profile().is_some_and(SandboxProfile::allows_network)
     }
 
+    /// The reason why processes can't be given single domains; `None` if they can.
+    pub(crate) fn lacks_domains(&self) -> Option<&'static str> {
+        match &*self.0 {
+            _ if !proxy::HAS_PROXY => Some("this program has no proxy for them"),
+            Method::Landlock(_) => Some("the kernel can't restrict hosts at the level landlock"),
+            Method::Bwrap(..) | Method::Refuse { .. } => None,
+        }
+    }
+
     /// The sandbox with these widenings; `None` if one of them is to run outside.
     #[must_use]
     pub fn widened(&self, widenings: &[Widening]) -> Option<Self> {
@@ -111,6 +127,7 @@ impl Sandbox {
 
     /// The sandbox of a browser that keeps all its files in `folder`, without Chromium's own sandbox.
     /// `None` at the level `landlock`, where it can't make the sockets that it needs.
+    #[cfg(feature = "web")]
     pub(crate) fn for_browser(&self, folder: &Path) -> Option<Self> {
         match &*self.0 {
             Method::Bwrap(bwrap, profile) => {
@@ -137,22 +154,38 @@ impl Sandbox {
     ///
     /// # Errors
     /// The folders of the sandbox can't be created, or the level does not work.
-    pub(crate) fn apply(&self, spec: &ProcessSpec) -> io::Result<(ProcessSpec, Confinement)> {
+    pub(crate) fn apply(&self, spec: &ProcessSpec) -> io::Result<SandboxedProgram> {
         match &*self.0 {
             Method::Bwrap(bwrap, profile) => {
                 profile.prepare()?;
                 let layout = profile.layout(&spec.env, true);
                 let spec = bwrap.wrap(spec, layout, profile.allows_network());
-                Ok((spec, Confinement::Bwrap))
+                let reach = profile.reach().cloned();
+                let confinement = Confinement::Bwrap { listens: reach.is_some() };
+                Ok(SandboxedProgram { spec, confinement, reach })
+            }
+            Method::Landlock(profile) if profile.reach().is_some() => {
+                Err(io::Error::other(self.lacks_domains().unwrap_or_default()))
             }
             Method::Landlock(profile) => {
                 profile.prepare()?;
                 let (confinement, env) = profile.landlock(&spec.env);
-                Ok((ProcessSpec { env, ..spec.clone() }, confinement))
+                let spec = ProcessSpec { env, ..spec.clone() };
+                Ok(SandboxedProgram { spec, confinement, reach: None })
             }
             Method::Refuse { level, why } => {
                 Err(io::Error::other(format!("the sandbox `{level}` does not work here: {why}")))
             }
         }
     }
+}
+
+/// A program that is to run in a sandbox.
+pub(crate) struct SandboxedProgram {
+    /// The program to start.
+    pub(crate) spec: ProcessSpec,
+    /// The restrictions that its supervisor sets up.
+    pub(crate) confinement: Confinement,
+    /// The hosts that it may reach through a proxy.
+    pub(crate) reach: Option<Reach>,
 }

@@ -17,7 +17,7 @@ use crate::error::ToolError;
 use crate::input::{parse, schema_of};
 use crate::place::{JudgedFolder, Place};
 use crate::process::{Exit, Process, ProcessSpec};
-use crate::sandbox::{SEARCHED_BYTES, Sandbox, Widening, settle};
+use crate::sandbox::{Domains, SEARCHED_BYTES, Sandbox, Widening, refused_hosts, settle};
 use crate::shown;
 use crate::tool::{Intent, Tool, ToolOutcome};
 use crate::workspace::Workspace;
@@ -57,7 +57,12 @@ struct Input {
     /// Run the command as a background job and return at once. The tool `jobs` reads and stops it.
     #[serde(default)]
     background: bool,
-    /// Let the command use the network, if the sandbox has none. The user is asked.
+    /// Let the command reach these hosts over HTTP and HTTPS, if the sandbox has no network, such as
+    /// ["crates.io", "*.crates.io"]. The user is asked.
+    #[serde(default)]
+    domains: Vec<String>,
+    /// Let the command use the network, if the sandbox has none and domains are not enough. The
+    /// user is asked.
     #[serde(default)]
     network: bool,
     /// Let the command change this file or folder outside of the workspace, or a protected one in
@@ -78,6 +83,15 @@ impl Input {
         let mut widenings = Vec::new();
         if self.network && !sandbox.has_network() {
             widenings.push(Widening::Network);
+        } else if !self.domains.is_empty() && !sandbox.has_network() {
+            if let Some(why) = sandbox.lacks_domains() {
+                return Err(ToolError::input(format!(
+                    "domains can't be used here: {why}; hint: use \"network\": true"
+                )));
+            }
+            let domains = Domains::parse(&self.domains)
+                .map_err(|why| ToolError::input(format!("domains: {why}")))?;
+            widenings.push(Widening::Domains(domains));
         }
         if let Some(path) = &self.writable {
             let path = Place::resolve(path, workspace.root())?.path().to_owned();
@@ -142,7 +156,7 @@ impl Tool for Shell {
          output is cut in the middle. With background, the command becomes a job that continues after the call until \
          it ends, is stopped with the tool jobs, or the session ends. Commands may run in a sandbox, without a network \
          and with most files read-only. Only after a command has failed there for that reason, run it again with \
-         network, writable or outside, the narrowest that is enough."
+         domains, network, writable or outside, the narrowest that is enough."
     }
 
     fn schema(&self) -> Value {
@@ -199,18 +213,27 @@ impl Tool for Shell {
     }
 }
 
+/// The most domains that a question names. The details of the ask name all.
+const MAX_ASKED_DOMAINS: usize = 3;
+
 /// How a command runs, for the question to the user. Nothing is said about a sandbox as it is.
-fn sandbox_text(is_sandboxed: bool, widenings: &[Widening]) -> &'static str {
-    let has_network = widenings.contains(&Widening::Network);
-    let has_writable = widenings.iter().any(|widening| matches!(widening, Widening::Writable(_)));
-    match (is_sandboxed, has_network, has_writable) {
-        (false, _, _) => " without a sandbox",
-        (true, ..) if widenings.contains(&Widening::Outside) => " outside of the sandbox",
-        (true, true, true) => " with the network and a further writable path",
-        (true, true, false) => " with the network",
-        (true, false, true) => " with a further writable path",
-        (true, false, false) => "",
+fn sandbox_text(is_sandboxed: bool, widenings: &[Widening]) -> String {
+    if !is_sandboxed {
+        return " without a sandbox".to_owned();
     }
+    let mut texts = Vec::new();
+    for widening in widenings {
+        texts.push(match widening {
+            Widening::Outside => return " outside of the sandbox".to_owned(),
+            Widening::Domains(domains) if domains.count() > MAX_ASKED_DOMAINS => {
+                format!("the network for {} domains", domains.count())
+            }
+            Widening::Domains(domains) => format!("the network for {domains}"),
+            Widening::Network => "the network".to_owned(),
+            Widening::Writable(_) => "a further writable path".to_owned(),
+        });
+    }
+    if texts.is_empty() { String::new() } else { format!(" with {}", texts.join(" and ")) }
 }
 
 /// The bash for all commands. A bash below the workspace is never used, because an agent could have
@@ -238,14 +261,18 @@ fn wait_for(
     let followed = process.follow(deadline, on_text, on_timeout);
     let timed_out = followed
         .map_err(|error| ToolError::failed(format!("the output could not be read: {error}")))?;
+    let refused = process.refused_hosts();
     let (exit, ended) = process.finish();
     if context.is_cancelled() {
         return Err(ToolError::Interrupted);
     }
     let failed = timed_out || !exit.is_success();
-    let sandbox = context.processes().sandbox().filter(|_| failed);
-    let advice = sandbox.and_then(|sandbox| sandbox.advice(&end.0));
-    let output = result_line(exit, &ended, timed_out.then_some(timeout), advice);
+    let refused = refused.map(|hosts| hosts.list()).unwrap_or_default();
+    let advice = match context.processes().sandbox().filter(|_| failed) {
+        Some(sandbox) => sandbox.advice(&end.0, &refused),
+        None => refused_hosts(&refused),
+    };
+    let output = result_line(exit, &ended, timed_out.then_some(timeout), advice.as_deref());
     Ok(ToolOutcome { failed, ..ToolOutcome::text(output) })
 }
 

@@ -58,7 +58,7 @@ pub(super) fn start(spec: &ProcessSpec, grace: Duration) -> io::Result<Started> 
         return Err(error);
     }
     let root = Root::Group(leader);
-    Ok(Started { supervisor: None, reports, control: ours, output, leader, root })
+    Ok(Started { supervisor: None, reports, control: ours, output, leader, root, proxy: None })
 }
 
 /// Looks up the program here, because `Command` would otherwise fork, which is slow in a large

@@ -13,7 +13,9 @@ use rustix::event::{PollFd, PollFlags, poll};
 use super::exit::Exit;
 use super::lossy::Lossy;
 use super::running::Running;
+use super::started::Watched;
 use super::timespec;
+use crate::sandbox::RefusedHosts;
 
 /// How long output is still read after the program has ended, if another process holds the pipe.
 const LINGER: Duration = Duration::from_millis(1_500);
@@ -43,18 +45,26 @@ pub struct Process {
     /// The number of bytes that are still to be read from the pipe, set when later output is not
     /// read any more.
     remaining: Option<usize>,
+    refused: Option<RefusedHosts>,
 }
 
 impl Process {
-    /// `ended_signal` receives a byte when the program has ended, and is closed when its whole tree
-    /// has.
-    pub(super) fn new(
-        running: Arc<Running>,
-        grace: Duration,
-        output: io::PipeReader,
-        ended_signal: UnixStream,
-    ) -> Self {
-        Self { running, grace, output, ended_signal, drain_deadline: None, remaining: None }
+    pub(super) fn new(running: Arc<Running>, grace: Duration, watched: Watched) -> Self {
+        let Watched { output, ended_signal, refused } = watched;
+        Self {
+            running,
+            grace,
+            output,
+            ended_signal,
+            drain_deadline: None,
+            remaining: None,
+            refused,
+        }
+    }
+
+    /// The hosts that the program could not reach through its proxy, if it has one.
+    pub(crate) fn refused_hosts(&self) -> Option<RefusedHosts> {
+        self.refused.clone()
     }
 
     /// The program's process id.

@@ -16,7 +16,7 @@ use super::running::{Root, Running};
 use super::started::{Started, with_folder};
 use super::wire::{Order, Report};
 use super::{Call, ProcessSpec, SUPERVISOR_NAME, Supervisor, group};
-use crate::sandbox::Confinement;
+use crate::sandbox::{Confinement, DomainProxy};
 
 /// How long a supervisor may take until the program runs. A program that is not a supervisor would
 /// never answer.
@@ -35,14 +35,23 @@ pub(super) fn start(call: &Call, spec: &ProcessSpec, running: &Running) -> io::R
     if !cfg!(target_os = "linux") {
         return group::start(spec, call.grace);
     }
-    let confined = call.sandbox.as_ref().map(|sandbox| sandbox.apply(spec)).transpose()?;
-    let (spec, confinement) = match &confined {
-        Some((spec, confinement)) => (spec, confinement),
-        None => (spec, &Confinement::None),
+    let sandboxed = call.sandbox.as_ref().map(|sandbox| sandbox.apply(spec)).transpose()?;
+    let (spec, confinement, reach) = match &sandboxed {
+        Some(program) => (&program.spec, &program.confinement, program.reach.as_ref()),
+        None => (spec, &Confinement::None, None),
     };
     let order = Order::encode(call.grace, confinement, &spec.program, &spec.args)?;
     let (ours, theirs) = UnixStream::pair()?;
     let (output, to_output) = io::pipe()?;
+    // A program that has a listener hands it over by the supervisor's standard output. The output
+    // of the program is the supervisor's standard error, which the supervisor copies.
+    let (proxy, stdout) = match reach {
+        Some(reach) => {
+            let (handover, theirs) = UnixStream::pair()?;
+            (Some(DomainProxy::start(reach, handover)?), OwnedFd::from(theirs))
+        }
+        None => (None, OwnedFd::from(to_output.try_clone()?)),
+    };
     let mut command = Command::new(path);
     command
         .arg0(SUPERVISOR_NAME)
@@ -51,7 +60,7 @@ pub(super) fn start(call: &Call, spec: &ProcessSpec, running: &Running) -> io::R
         .envs(spec.env.iter().map(|(name, value)| (name, value)))
         .current_dir(&spec.cwd)
         .stdin(Stdio::from(OwnedFd::from(theirs)))
-        .stdout(Stdio::from(to_output.try_clone()?))
+        .stdout(Stdio::from(stdout))
         .stderr(Stdio::from(to_output));
     let mut child = command.spawn().map_err(|error| with_folder(error, spec))?;
     // Closes this process's copies of the far ends, so that only the supervisor holds them.
@@ -66,6 +75,7 @@ pub(super) fn start(call: &Call, spec: &ProcessSpec, running: &Running) -> io::R
                 output,
                 leader,
                 root,
+                proxy,
             });
         }
         // The supervisor started no program, and exits.

@@ -6,6 +6,7 @@ use std::process::Child;
 
 use super::ProcessSpec;
 use super::running::Root;
+use crate::sandbox::{DomainProxy, RefusedHosts};
 
 /// A running program and the ends of its channels.
 pub(super) struct Started {
@@ -16,6 +17,17 @@ pub(super) struct Started {
     pub(super) output: io::PipeReader,
     pub(super) leader: u32,
     pub(super) root: Root,
+    /// The proxy of a program that may reach named hosts.
+    pub(super) proxy: Option<DomainProxy>,
+}
+
+/// The channels of a running program that a thread watches.
+pub(super) struct Watched {
+    pub(super) output: io::PipeReader,
+    /// Receives a byte when the program has ended, and is closed when its whole tree has.
+    pub(super) ended_signal: UnixStream,
+    /// The hosts that a program with a proxy could not reach.
+    pub(super) refused: Option<RefusedHosts>,
 }
 
 /// Adds the folder to the error if the folder is missing: the system's error is the same as for a

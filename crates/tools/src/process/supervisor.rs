@@ -28,6 +28,8 @@ use super::wire::{Order, Report};
 use super::{SETTLE, SUPERVISOR_NAME, id, timespec};
 use crate::sandbox::{Confinement, Restrictions, open_mounted};
 
+use super::listener::run_in_front;
+
 /// The delay before `poll` is tried again after an error.
 const RETRY_DELAY: Duration = Duration::from_millis(10);
 
@@ -75,8 +77,12 @@ fn run() -> io::Result<()> {
         }
     };
     let null = File::options().write(true).open("/dev/null")?;
+    let stdin = match order.confinement {
+        Confinement::Bwrap { listens: true } => take_handover()?,
+        _ => Stdio::null(),
+    };
     let mut command = Command::new(&order.program);
-    command.args(&order.args).stdin(Stdio::null()).process_group(0);
+    command.args(&order.args).stdin(stdin).process_group(0);
     if let Some(restrictions) = restrictions {
         restrict(&mut command, restrictions);
     }
@@ -103,7 +109,7 @@ fn run() -> io::Result<()> {
         settle_deadline: None,
         ending: Ending::new(
             order.grace,
-            (order.confinement == Confinement::Bwrap).then_some(leader),
+            matches!(order.confinement, Confinement::Bwrap { .. }).then_some(leader),
         ),
     }
     .run()
@@ -112,15 +118,18 @@ fn run() -> io::Result<()> {
 /// Sets up the restrictions of the program. Returns the files that the program mounts, if it is
 /// bubblewrap, and the restrictions that are only for the program and not for the supervisor.
 fn set_up(order: &mut Order) -> Result<(Vec<OwnedFd>, Option<Restrictions>), Box<dyn Error>> {
-    match Restrictions::new(&order.confinement)? {
-        // Inherited by bubblewrap. The supervisor needs nothing that they refuse.
-        Some(restrictions) if order.confinement == Confinement::Bwrap => {
-            restrictions.apply()?;
-            Ok((open_mounted(&mut order.args)?, None))
-        }
+    let restrictions = Restrictions::new(&order.confinement)?;
+    let Confinement::Bwrap { listens } = order.confinement else {
         // With the same restrictions, the program could reach the supervisor.
-        restrictions => Ok((Vec::new(), restrictions)),
+        return Ok((Vec::new(), restrictions));
+    };
+    // Inherited by bubblewrap. The supervisor needs nothing that they refuse.
+    restrictions.map_or(Ok(()), Restrictions::apply)?;
+    let mut opened = open_mounted(&mut order.args)?;
+    if listens {
+        opened.push(run_in_front(&mut order.args)?);
     }
+    Ok((opened, None))
 }
 
 /// Lets the program of a command restrict itself before it runs.
@@ -136,6 +145,14 @@ fn restrict(command: &mut Command, restrictions: Restrictions) {
     unsafe {
         command.pre_exec(apply);
     }
+}
+
+/// The socket to the proxy, which is standard output. From now on, standard output is the output of
+/// the program.
+fn take_handover() -> io::Result<Stdio> {
+    let handover = io::stdout().as_fd().try_clone_to_owned()?;
+    rustix::stdio::dup2_stdout(io::stderr())?;
+    Ok(Stdio::from(handover))
 }
 
 struct Supervision {

@@ -13,8 +13,9 @@ use holdpoint_common::EndedProcesses;
 use super::reports::Reports;
 use super::running::Running;
 use super::start;
-use super::started::Started;
+use super::started::{Started, Watched};
 use super::wire::Report;
+use crate::sandbox::DomainProxy;
 
 /// The size of the thread's stack in bytes: it reads lines and, at worst, `/proc`.
 const STACK: usize = 256 * 1024;
@@ -27,18 +28,23 @@ pub(super) struct Watcher {
     end_request: PipeReader,
     end_request_sender: PipeWriter,
     ended_signal: UnixStream,
-    program_sender: Sender<(Option<Child>, Reports)>,
+    program_sender: Sender<WatchedProgram>,
 }
+
+/// The supervisor of a program, its reports, and the proxy that ends with it.
+type WatchedProgram = (Option<Child>, Reports, Option<DomainProxy>);
 
 /// Spawns the thread, which waits for a program to watch and ends if the start fails.
 pub(super) fn spawn_watcher(grace: Duration, running: Arc<Running>) -> io::Result<Watcher> {
     let (ended_signal, ended_sender) = UnixStream::pair()?;
     let (end_request, end_request_sender) = io::pipe()?;
-    let (program_sender, program_receiver) = bounded::<(Option<Child>, Reports)>(1);
+    let (program_sender, program_receiver) = bounded::<WatchedProgram>(1);
     let watched = Arc::clone(&running);
     thread::Builder::new().name("holdpoint-watch".into()).stack_size(STACK).spawn(move || {
         let running = watched;
-        let Ok((mut supervisor, mut reports)) = program_receiver.recv() else { return };
+        let Ok((mut supervisor, mut reports, mut proxy)) = program_receiver.recv() else {
+            return;
+        };
         let mut ended = false;
         while let Some(report) = reports.next() {
             match report {
@@ -49,6 +55,8 @@ pub(super) fn spawn_watcher(grace: Duration, running: Arc<Running>) -> io::Resul
                 Report::Ended(all) => {
                     ended = true;
                     reports.clear_deadline();
+                    // Also for a process that can't be ended.
+                    proxy = None;
                     // The supervisor continues to try to end the remaining processes, but the call
                     // does not wait: for it, the supervisor counts as gone.
                     let left = !all.not_ended.is_empty();
@@ -72,7 +80,7 @@ pub(super) fn spawn_watcher(grace: Duration, running: Arc<Running>) -> io::Resul
             }
             running.set_ended(all);
         }
-        drop(ended_sender);
+        drop((ended_sender, proxy));
         if let Some(supervisor) = &mut supervisor {
             let _ = supervisor.wait();
         }
@@ -82,10 +90,9 @@ pub(super) fn spawn_watcher(grace: Duration, running: Arc<Running>) -> io::Resul
 }
 
 impl Watcher {
-    /// Watches a started program until no process of it is left. Returns its output, and a socket
-    /// that receives a byte when the program has ended and is closed when its tree has.
-    pub(super) fn watch(self, started: Started) -> (PipeReader, UnixStream) {
-        let Started { supervisor, reports, control, output, leader, root } = started;
+    /// Watches a started program until no process of it is left.
+    pub(super) fn watch(self, started: Started) -> Watched {
+        let Started { supervisor, reports, control, output, leader, root, proxy } = started;
         let reports = Reports {
             reader: reports,
             end_request: Some(self.end_request),
@@ -95,8 +102,9 @@ impl Watcher {
             ended: EndedProcesses::default(),
         };
         self.running.set_started(control, self.end_request_sender, leader, root);
+        let refused = proxy.as_ref().map(DomainProxy::refused);
         // The channel has room for one, and the thread waits.
-        let _ = self.program_sender.send((supervisor, reports));
-        (output, self.ended_signal)
+        let _ = self.program_sender.send((supervisor, reports, proxy));
+        Watched { output, ended_signal: self.ended_signal, refused }
     }
 }

@@ -182,7 +182,8 @@ mod tests {
             vec!["-c".into(), String::new().into(), OsString::from_vec(vec![0xff, b'\n'])];
         for confinement in [
             Confinement::None,
-            Confinement::Bwrap,
+            Confinement::Bwrap { listens: false },
+            Confinement::Bwrap { listens: true },
             Confinement::Landlock {
                 readable: vec!["/usr".into(), OsString::from_vec(vec![b'/', 0xff]).into()],
                 writable: vec!["/w".into()],

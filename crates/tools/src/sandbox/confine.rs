@@ -70,7 +70,7 @@ impl Restrictions {
         }
         let files = match confinement {
             Confinement::None => return Ok(None),
-            Confinement::Bwrap => {
+            Confinement::Bwrap { .. } => {
                 refuse_sockets(&mut refused, &[libc::AF_UNIX, IP, IP6, NETLINK])?;
                 None
             }
@@ -108,7 +108,7 @@ impl Restrictions {
 /// Lets programs inherit standard input, output and error only. A folder that the user's shell has
 /// left open would lead out of the sandbox.
 #[allow(unsafe_code, reason = "a call of the kernel")]
-fn close_inherited_at_exec() -> std::io::Result<()> {
+pub(crate) fn close_inherited_at_exec() -> std::io::Result<()> {
     // SAFETY: the call only sets flags of descriptors, which stay open in this process.
     let result = unsafe {
         libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC)

@@ -12,7 +12,11 @@ pub(crate) enum Confinement {
     None,
     /// The program is bubblewrap, which confines its own program. Typing into a terminal and
     /// changing keys of the kernel are refused.
-    Bwrap,
+    Bwrap {
+        /// Whether the supervisor's program runs in front of the program, to hand over a listening
+        /// socket to a proxy outside.
+        listens: bool,
+    },
     /// Landlock and seccomp.
     Landlock {
         /// Readable paths, with everything below them.
@@ -28,7 +32,12 @@ impl Confinement {
     /// Encodes the restrictions as fields, of which none contains a zero byte.
     pub(crate) fn encode(&self) -> Vec<OsString> {
         let Self::Landlock { readable, writable, network } = self else {
-            return vec![if *self == Self::Bwrap { "bwrap" } else { "none" }.into()];
+            let name = match self {
+                Self::Bwrap { listens: true } => "bwrap+listener",
+                Self::Bwrap { listens: false } => "bwrap",
+                _ => "none",
+            };
+            return vec![name.into()];
         };
         let name = if *network { "landlock+network" } else { "landlock" };
         let counts = [readable, writable].map(|paths| paths.len().to_string().into());
@@ -41,7 +50,8 @@ impl Confinement {
     pub(crate) fn decode<'a>(fields: &mut impl Iterator<Item = &'a [u8]>) -> Option<Self> {
         let network = match fields.next()? {
             b"none" => return Some(Self::None),
-            b"bwrap" => return Some(Self::Bwrap),
+            b"bwrap" => return Some(Self::Bwrap { listens: false }),
+            b"bwrap+listener" => return Some(Self::Bwrap { listens: true }),
             b"landlock" => false,
             b"landlock+network" => true,
             _ => return None,

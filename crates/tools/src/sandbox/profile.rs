@@ -9,6 +9,7 @@ use std::{fs, io};
 
 use super::caches;
 use super::confinement::Confinement;
+use super::domains::Reach;
 use super::protected_files::{ProtectedFiles, RunningCommand};
 use super::widening::Widening;
 use crate::place::{PROTECTED, is_protected_name};
@@ -141,6 +142,9 @@ pub struct SandboxProfile {
     hidden: Vec<PathBuf>,
     own: Vec<PathBuf>,
     network: bool,
+    reach: Option<Reach>,
+    /// The rules for hosts that a proxy may reach, or not: `allow` and `deny`.
+    host_rules: [Vec<String>; 2],
     protected_files: Option<ProtectedFiles>,
 }
 
@@ -165,6 +169,8 @@ impl SandboxProfile {
             hidden: Vec::new(),
             own: Vec::new(),
             network: false,
+            reach: None,
+            host_rules: Default::default(),
             protected_files: None,
         }
     }
@@ -200,11 +206,23 @@ impl SandboxProfile {
         Self { network, ..self }
     }
 
+    /// Sets the rules for hosts that processes reach by [`Widening::Domains`], in the format of
+    /// `web.allow` and `web.deny`. A host in a private network needs a rule that allows it; one on
+    /// this machine needs a rule with its port.
+    #[must_use]
+    pub fn host_rules(self, allow: &[String], deny: &[String]) -> Self {
+        Self { host_rules: [allow.to_vec(), deny.to_vec()], ..self }
+    }
+
     /// The profile with these widenings, of which none is to run outside.
     pub(super) fn widened(&self, widenings: &[Widening]) -> Self {
         let mut widened = self.clone();
         for widening in widenings {
             match widening {
+                Widening::Domains(domains) => {
+                    let (domains, [allow, deny]) = (domains.clone(), self.host_rules.clone());
+                    widened.reach = Some(Reach { domains, allow, deny });
+                }
                 Widening::Network => widened.network = true,
                 Widening::Writable(path) => widened.writable.push(path.clone()),
                 Widening::Outside => {}
@@ -215,6 +233,7 @@ impl SandboxProfile {
 
     /// The profile of a browser that keeps all its files in `folder` and needs the network. It does
     /// not write to the workspace, its caches or its temporary files.
+    #[cfg(feature = "web")]
     pub(super) fn for_browser(&self, folder: &Path) -> Self {
         Self {
             workspace: folder.to_owned(),
@@ -252,6 +271,11 @@ impl SandboxProfile {
 
     pub(super) fn allows_network(&self) -> bool {
         self.network
+    }
+
+    /// The hosts that processes may reach through a proxy, if not the whole network.
+    pub(super) fn reach(&self) -> Option<&Reach> {
+        self.reach.as_ref().filter(|_| !self.network)
     }
 
     /// Creates the folders of the sandbox and of the program, for this user only. A process in the
@@ -297,7 +321,7 @@ impl SandboxProfile {
         RUNTIME_PROGRAMS.iter().for_each(|path| layout.set(path, Access::Readable));
         if self.network {
             layout.set(RESOLVER, Access::Readable);
-        } else {
+        } else if self.reach.is_none() {
             for (name, value) in WITHOUT_NETWORK {
                 layout.set_text(name, value);
             }

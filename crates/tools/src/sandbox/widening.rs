@@ -3,11 +3,14 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use super::domains::Domains;
 use crate::shown::line;
 
 /// An extension of the sandbox for one call, from the narrowest to the widest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Widening {
+    /// Processes can reach these hosts, through a proxy outside of the sandbox.
+    Domains(Domains),
     /// Processes can use the network.
     Network,
     /// Processes can also read and change this file or folder. The path is absolute, with its links
@@ -20,6 +23,7 @@ pub enum Widening {
 impl fmt::Display for Widening {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Domains(domains) => write!(f, "reach {domains} and no other host"),
             Self::Network => f.write_str("use the network"),
             Self::Writable(path) => write!(f, "read and change {}", line(&path.to_string_lossy())),
             Self::Outside => f.write_str("run outside of the sandbox"),

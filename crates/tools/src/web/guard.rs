@@ -10,6 +10,8 @@
 //! because Chromium has no other connection to the network.
 
 mod address;
+#[cfg(target_os = "linux")]
+mod domains;
 mod host;
 mod judge;
 mod ledger;
@@ -17,28 +19,27 @@ mod own;
 mod proxy;
 mod resolve;
 mod rules;
+mod thread;
 mod verdict;
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 
 use thiserror::Error;
-use tokio::runtime::{Builder, Handle, Runtime};
-use tokio_util::sync::CancellationToken;
 
+#[cfg(target_os = "linux")]
+pub(crate) use domains::{DomainProxy, RefusedHosts};
 use judge::Judge;
 pub use ledger::Ledger;
 pub use own::OwnPorts;
 use own::ReservedPort;
+use proxy::Clients;
 pub(super) use proxy::GUARD_HEADER;
 pub use resolve::{Resolve, SystemResolver};
 pub use rules::{RuleError, Rules};
+use thread::{ProxyThread, runtime};
 pub use verdict::{Ask, Refusal, RefusalReason, Refusals, Verdict};
-
-/// How many names are looked up at once; other lookups wait.
-const MAX_LOOKUPS: usize = 16;
 
 /// Chromium features that contact its vendor on their own, whether or not a tab is visible.
 const OWN_TRAFFIC: [&str; 5] = [
@@ -55,9 +56,7 @@ const OWN_TRAFFIC: [&str; 5] = [
 pub struct Guard {
     address: SocketAddr,
     judge: Arc<Judge>,
-    runtime: Handle,
-    end: CancellationToken,
-    thread: Option<JoinHandle<()>>,
+    thread: ProxyThread,
     own_ports: OwnPorts,
     /// The guard's own port and those passed to `forbid_port`.
     reserved_ports: Mutex<Vec<ReservedPort>>,
@@ -107,30 +106,15 @@ impl Guard {
         listener.set_nonblocking(true).map_err(GuardError::Listen)?;
         let judge = Arc::new(Judge::new(rules, resolver, own_ports.clone()));
         let reserved_ports = Mutex::new(vec![own_ports.reserve(address.port())]);
-        let mut runtime = Builder::new_current_thread();
-        let runtime = runtime.enable_io().enable_time().max_blocking_threads(MAX_LOOKUPS).build();
-        let runtime = runtime.map_err(GuardError::Start)?;
+        let runtime = runtime().map_err(GuardError::Start)?;
         let listener = {
             let _in = runtime.enter();
             tokio::net::TcpListener::from_std(listener).map_err(GuardError::Start)?
         };
-        let handle = runtime.handle().clone();
-        let end = CancellationToken::new();
-        let thread_judge = judge.clone();
-        let thread_end = end.clone();
-        let thread = std::thread::Builder::new().name("browser-guard".to_owned());
-        let thread = thread
-            .spawn(move || run(runtime, listener, thread_judge, &thread_end))
-            .map_err(GuardError::Start)?;
-        Ok(Self {
-            address,
-            judge,
-            runtime: handle,
-            end,
-            thread: Some(thread),
-            own_ports,
-            reserved_ports,
-        })
+        let serving = proxy::serve(listener, judge.clone(), Clients::OwnUser);
+        let thread =
+            ProxyThread::spawn("browser-guard", runtime, serving).map_err(GuardError::Start)?;
+        Ok(Self { address, judge, thread, own_ports, reserved_ports })
     }
 
     /// The address the proxy listens on.
@@ -169,7 +153,7 @@ impl Guard {
     /// Finding the addresses takes up to 5 s. The future can run on any runtime.
     pub fn judge(&self, url: &str) -> impl Future<Output = Verdict> + Send + 'static + use<> {
         let (judge, url) = (self.judge.clone(), url.to_owned());
-        let judged = self.runtime.spawn(async move { judge.judge_page(&url).await });
+        let judged = self.thread.runtime().spawn(async move { judge.judge_page(&url).await });
         async { judged.await.unwrap_or(Verdict::Refused { why: RefusalReason::Ended }) }
     }
 
@@ -210,25 +194,6 @@ pub(super) fn judge_locally(
     url: &str,
 ) -> Option<Verdict> {
     Judge::new(rules.clone(), resolver, own_ports.clone()).judge_locally(url)
-}
-
-fn run(
-    runtime: Runtime,
-    listener: tokio::net::TcpListener,
-    judge: Arc<Judge>,
-    end: &CancellationToken,
-) {
-    runtime.block_on(end.run_until_cancelled(proxy::serve(listener, judge)));
-    // Does not wait for a lookup that is still running.
-    runtime.shutdown_background();
-}
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        self.end.cancel();
-        // A panic of the thread can't be reported from here.
-        let _ = self.thread.take().map(JoinHandle::join);
-    }
 }
 
 impl fmt::Debug for Guard {

@@ -11,7 +11,7 @@ mod names;
 mod network;
 mod properties;
 mod proxy;
-mod server;
+pub(crate) mod server;
 
 use holdpoint_tools::web::guard::{Ask, Guard, RefusalReason, Verdict};
 

@@ -2,6 +2,7 @@
 
 mod as_nobody;
 mod browser;
+mod domains;
 mod files;
 mod kernel;
 mod orphans;

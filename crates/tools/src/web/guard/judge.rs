@@ -38,7 +38,7 @@ const METADATA_NAMES: &[&str] = &[
     "metadata.tencentyun.com",
 ];
 
-/// Judges the hosts that one browser wants to reach.
+/// Judges the hosts that one browser, or one program in a sandbox, wants to reach.
 pub(super) struct Judge {
     rules: Rules,
     resolver: Arc<dyn Resolve>,
@@ -109,6 +109,7 @@ impl Judge {
     fn judge_name(&self, target: &Target) -> Result<(), RefusalReason> {
         match self.rules.denying_rule(target, None) {
             Some(rule) => Err(RefusalReason::Denied { rule }),
+            None if self.rules.excludes(target) => Err(RefusalReason::NotNamed),
             None if is_metadata(&target.host) => Err(RefusalReason::Metadata),
             None => Ok(()),
         }

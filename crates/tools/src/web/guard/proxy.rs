@@ -1,5 +1,4 @@
-//! The proxy: judges each request of the browser, dials a judged address, and passes the data
-//! through.
+//! The proxy: judges each request, dials a judged address, and passes the data through.
 
 mod dial;
 mod forward;
@@ -30,6 +29,11 @@ use super::verdict::RefusalReason;
 /// up to 32 to a proxy, and up to 255 more for WebSockets.
 const MAX_CONNECTIONS: usize = 320;
 
+/// How many connections of a program in a sandbox are served at once. Package managers open up to
+/// 50.
+#[cfg(target_os = "linux")]
+const MAX_PROGRAM_CONNECTIONS: usize = 128;
+
 /// The largest request head in bytes, which is more than servers accept.
 const MAX_HEAD: usize = 256 * 1024;
 
@@ -42,18 +46,37 @@ const HEAD_LIMIT: Duration = Duration::from_secs(60);
 /// The delay after a failed accept, as when file descriptors have run out.
 const ACCEPT_DELAY: Duration = Duration::from_millis(50);
 
-/// The body of an answer to the browser: the host's, or a page of the proxy's own.
+/// The body of an answer to the client: the host's, or a page of the proxy's own.
 type Body = Either<Incoming, Full<Bytes>>;
 
+/// The processes that may use a proxy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Clients {
+    /// Those of this user, on this machine.
+    OwnUser,
+    /// Those in the network namespace of the listener, to which no others can connect.
+    #[cfg(target_os = "linux")]
+    Namespace,
+}
+
 /// Serves connections until the future is dropped.
-pub(super) async fn serve(listener: TcpListener, judge: Arc<Judge>) -> Infallible {
-    let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+pub(super) async fn serve(
+    listener: TcpListener,
+    judge: Arc<Judge>,
+    clients: Clients,
+) -> Infallible {
+    let limit = match clients {
+        Clients::OwnUser => MAX_CONNECTIONS,
+        #[cfg(target_os = "linux")]
+        Clients::Namespace => MAX_PROGRAM_CONNECTIONS,
+    };
+    let permits = Arc::new(Semaphore::new(limit));
     loop {
         let Ok(permit) = permits.clone().acquire_owned().await else {
             return std::future::pending().await;
         };
         match listener.accept().await {
-            Ok((stream, peer)) if peer::is_ours(&stream, peer) => {
+            Ok((stream, peer)) if clients != Clients::OwnUser || peer::is_ours(&stream, peer) => {
                 tokio::spawn(serve_connection(stream, judge.clone(), Arc::new(permit)));
             }
             // A process of another user on this machine: close without an answer.
@@ -76,9 +99,9 @@ async fn serve_connection(stream: TcpStream, judge: Arc<Judge>, permit: Arc<Owne
         .max_headers(MAX_FIELDS)
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
-    // An error is normal here: the browser may disconnect at any point.
+    // An error is normal here: the client may disconnect at any point.
     if let Err(error) = serving.await {
-        tracing::trace!(%error, "a connection of the browser ended");
+        tracing::trace!(%error, "a connection to the proxy ended");
     }
 }
 
@@ -89,7 +112,7 @@ async fn answer(
 ) -> Response<Body> {
     let target = match target(&request) {
         Ok(target) => target,
-        // Browsers do not send such requests.
+        // Clients of a proxy do not send such requests.
         Err(why) => return page::refusal_page("This request", &why),
     };
     let answered = match judge.allowed_addresses(&target).await {

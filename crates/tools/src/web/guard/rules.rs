@@ -9,6 +9,7 @@ use thiserror::Error;
 
 use super::host::{Host, Target, is_below};
 use super::verdict::Ask;
+use crate::sandbox::Domains;
 
 /// The rules of a guard. Clones share the approvals, which belong to the session and outlive its
 /// browsers.
@@ -17,6 +18,8 @@ pub struct Rules {
     allow: Arc<[Rule]>,
     deny: Arc<[Rule]>,
     approvals: Arc<Mutex<HashSet<Approval>>>,
+    /// For a program in a sandbox: the only names that it may reach.
+    only: Option<Domains>,
 }
 
 /// An approval of a host at one address.
@@ -61,7 +64,23 @@ impl Rules {
     pub fn new(allow: &[String], deny: &[String]) -> Result<Self, RuleError> {
         let parse =
             |rules: &[String]| rules.iter().map(|rule| Rule::parse(rule)).collect::<Result<_, _>>();
-        Ok(Self { allow: parse(allow)?, deny: parse(deny)?, approvals: Arc::default() })
+        Ok(Self { allow: parse(allow)?, deny: parse(deny)?, ..Self::default() })
+    }
+
+    /// Restricts the hosts to these names. Allow rules then only permit private addresses of these
+    /// names, and those of this machine only if the rule names the port: otherwise a program could
+    /// reach the control ports of browsers.
+    #[cfg(target_os = "linux")]
+    pub(super) fn only(self, domains: Domains) -> Self {
+        Self { only: Some(domains), ..self }
+    }
+
+    /// Whether no other rule matters, because this is not one of the only hosts.
+    pub(super) fn excludes(&self, target: &Target) -> bool {
+        self.only.as_ref().is_some_and(|domains| match &target.host {
+            Host::Name(name) => !domains.contains(name),
+            Host::Address(_) => true,
+        })
     }
 
     /// Records the user's approval, for one port or for every port.
@@ -84,7 +103,9 @@ impl Rules {
         let is_approved = |port| {
             self.approvals().contains(&Approval { host: target.host.to_string(), address, port })
         };
-        self.allow.iter().any(|rule| rule.covers(target, Some(address)))
+        let needs_port = self.only.is_some() && address.is_loopback();
+        let counts = |rule: &&Rule| rule.port.is_some() || !needs_port;
+        self.allow.iter().filter(counts).any(|rule| rule.covers(target, Some(address)))
             || is_approved(None)
             || is_approved(Some(target.port))
     }

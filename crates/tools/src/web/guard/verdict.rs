@@ -50,6 +50,9 @@ pub enum RefusalReason {
         /// The rule as it is written.
         rule: String,
     },
+    /// The call of a program in a sandbox does not name the host.
+    #[error("it is not among the domains that the command may reach")]
+    NotNamed,
     /// The name belongs to a service that gives cloud machines their keys.
     #[error("it is where a cloud serves the credentials of its machines")]
     Metadata,
