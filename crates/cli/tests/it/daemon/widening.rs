@@ -1,7 +1,9 @@
 //! Widening the sandbox of a command: each step after an ask, for the exact command.
 
 use std::fs;
-use std::net::TcpListener;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::thread;
 
 use holdpoint_common::{Ask, AskRequest};
 use serde_json::{Value, json};
@@ -199,4 +201,87 @@ fn m_g2_a_new_session_has_the_strongest_sandbox_that_works() {
     house.0.config("[sandbox]\nlevel = 'landlock'\n");
     house.run(&["daemon", "restart"]).code(0);
     assert_eq!(level(&api.open("ask")), "landlock");
+}
+
+/// The names below `localhost` are this machine, which a rule allows here.
+#[test]
+fn m_g3_a_command_gets_named_domains_after_an_ask() {
+    let house = DaemonWorld::new();
+    let (address, _server) = saying_reached();
+    house.0.config(&format!("[web]\nallow = ['localhost:{}']\n", address.port()));
+    house.start();
+    let port = address.port();
+    let curl = |name: &str| {
+        format!("curl -sSf --resolve *:{port}:127.0.0.1 http://{name}.localhost:{port}/")
+    };
+    let session = open(&house, "bwrap", "sandboxed");
+    let (asks, log) = call(&house, &session, &json!({ "command": curl("a") }), &approve());
+    assert!(asks.is_empty() && !log.contains("reached\n"), "{asks:?}\n{log}");
+    let advice = "run it again with \"domains\": [\"a.localhost\"]";
+    let plain = format!("curl -sSf http://a.localhost:{port}/");
+    let (_, log) = call(&house, &session, &json!({ "command": plain }), &approve());
+    assert!(log.contains(advice), "{log}");
+
+    let input = json!({ "command": curl("a"), "domains": ["a.localhost"] });
+    let (asks, log) = call(&house, &session, &input, &json!({ "type": "deny" }));
+    assert!(asks.len() == 1 && !log.contains("reached\n"), "{asks:?}\n{log}");
+    let always = json!({ "type": "approve", "always": true });
+    let (asks, log) = call(&house, &session, &input, &always);
+    let (text, details) = message(&asks[0]);
+    assert_eq!(text, "Run this command with the network for a.localhost?");
+    assert!(details.ends_with("\nmay reach a.localhost and no other host"), "{details}");
+    assert_eq!(log.matches("reached\n").count(), 1, "{log}");
+    let (asks, log) = call(&house, &session, &input, &approve());
+    assert!(asks.is_empty(), "{asks:?}");
+    assert_eq!(log.matches("reached\n").count(), 2, "{log}");
+    // *Always* is for this command and these domains.
+    for other in [
+        json!({ "command": curl("b"), "domains": ["a.localhost"] }),
+        json!({ "command": curl("a"), "domains": ["a.localhost", "b.localhost"] }),
+        json!({ "command": curl("a"), "network": true }),
+    ] {
+        let (asks, _) = call(&house, &session, &other, &json!({ "type": "deny" }));
+        assert_eq!(asks.len(), 1, "{other}");
+    }
+    // Another host is refused, and the result names it.
+    let input = json!({ "command": curl("b"), "domains": ["a.localhost"] });
+    let (_, log) = call(&house, &session, &input, &approve());
+    assert_eq!(log.matches("reached\n").count(), 2, "{log}");
+    assert!(log.contains("did not let the command reach b.localhost: if it must"), "{log}");
+    // The control: the whole network reaches it.
+    let input = json!({ "command": curl("b"), "network": true });
+    let (_, log) = call(&house, &session, &input, &approve());
+    assert_eq!(log.matches("reached\n").count(), 3, "{log}");
+    // A job gets them, too.
+    let command = format!("{} > job; echo ended > ended", curl("a"));
+    let input = json!({ "command": command, "domains": ["a.localhost"], "background": true });
+    call(&house, &session, &input, &approve());
+    call(&house, &session, &json!({ "command": "until test -e ended; do :; done" }), &approve());
+    assert_eq!(fs::read_to_string(house.0.work("job")).unwrap(), "reached\n");
+
+    let session = open(&house, "landlock", "sandboxed");
+    let input = json!({ "command": curl("a"), "domains": ["a.localhost"] });
+    let (asks, log) = call(&house, &session, &input, &approve());
+    assert!(asks.is_empty() && log.contains("at the level landlock"), "{asks:?}\n{log}");
+    // Without a sandbox, the input has no effect.
+    let session = open(&house, "off", "ask");
+    let (asks, log) = call(&house, &session, &input, &approve());
+    assert_eq!(message(&asks[0]).0, "Run this command without a sandbox?");
+    assert!(log.contains("reached\n"), "{log}");
+}
+
+/// A server that says `reached`.
+fn saying_reached() -> (SocketAddr, thread::JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let server = thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let mut lines = BufReader::new(&stream).lines().map_while(Result::ok);
+            lines.find(String::is_empty);
+            let answer =
+                "HTTP/1.1 200 OK\r\nContent-Length: 8\r\nConnection: close\r\n\r\nreached\n";
+            let _ = (&stream).write_all(answer.as_bytes());
+        }
+    });
+    (address, server)
 }
