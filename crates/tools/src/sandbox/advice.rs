@@ -107,8 +107,14 @@ impl Sandbox {
         let unnamed: Vec<_> = refused.iter().filter(is_unnamed).map(name).collect();
         if unnamed.is_empty() {
             let reasons: Vec<_> = refused.iter().filter_map(reason).take(MAX_REASONS).collect();
+            let next = match refused.iter().any(|refused| refused.is_not_public) {
+                true => {
+                    "; if the command must, run it again with \"network\": true, which asks the user"
+                }
+                false => "",
+            };
             return (!reasons.is_empty())
-                .then(|| format!("the proxy could not reach {}", reasons.join("; ")));
+                .then(|| format!("the proxy could not reach {}{next}", reasons.join("; ")));
         }
         let list = unnamed.iter().take(MAX_REASONS).map(String::as_str).collect::<Vec<_>>();
         let list = list.join(", ");

@@ -68,9 +68,12 @@ impl RefusedHosts {
     /// The hosts so far.
     pub(crate) fn list(&self) -> Vec<Refused> {
         let refusals = self.0.refused().hosts.into_iter();
-        let refused = refusals.map(|refusal| match refusal.why {
-            RefusalReason::NotNamed => Refused { host: refusal.host, why: None },
-            why => Refused { host: refusal.host, why: Some(why.to_string()) },
+        let refused = refusals.map(|refusal| {
+            use RefusalReason::{Never, NotNamed, Private};
+
+            let is_not_public = matches!(refusal.why, Never { .. } | Private { .. });
+            let why = (refusal.why != NotNamed).then(|| refusal.why.to_string());
+            Refused { host: refusal.host, why, is_not_public }
         });
         refused.collect()
     }

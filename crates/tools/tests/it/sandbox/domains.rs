@@ -367,4 +367,5 @@ fn m_g3_a_result_names_the_domains_that_were_missing() {
     let private = bench(reaching(&world, world.profile(), &names));
     let called = shell(&private, &format!("curl -sSf {}", url("named.localhost")));
     assert!(result_of(&called).contains("the proxy could not reach named.localhost"), "{called:?}");
+    assert!(result_of(&called).contains("run it again with \"network\": true"), "{called:?}");
 }
