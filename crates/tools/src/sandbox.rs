@@ -15,6 +15,7 @@ mod domains;
 mod profile;
 mod protected_files;
 mod proxy;
+mod sockets;
 mod support;
 mod widening;
 

@@ -11,6 +11,7 @@ use super::caches;
 use super::confinement::Confinement;
 use super::domains::Reach;
 use super::protected_files::{ProtectedFiles, RunningCommand};
+use super::sockets;
 use super::widening::Widening;
 use crate::place::{PROTECTED, is_protected_name};
 
@@ -351,6 +352,7 @@ impl SandboxProfile {
         self.set_temporary(&mut layout, can_mount);
         if can_mount {
             layout.protect(&self.workspace);
+            layout.hide_sockets();
         }
         layout.without_redundant();
         layout.pin();
@@ -435,6 +437,23 @@ impl Layout {
                 self.access.entry(path).or_insert(Access::Readable);
             }
         }
+    }
+
+    /// Hides the sockets of running programs in readable folders: a read-only mount does not prevent
+    /// a process from connecting to them.
+    fn hide_sockets(&mut self) {
+        let is_readable = |path: &PathBuf| {
+            let nearest = path.ancestors().find_map(|above| self.access.get(above));
+            nearest == Some(&Access::Readable)
+        };
+        // Most sockets are in folders that are hidden or replaced as a whole.
+        let absent = [&RUNTIME[..], &[DEVICES]].concat();
+        let hidden: Vec<_> = sockets::existing(&absent)
+            .into_iter()
+            .filter(is_readable)
+            .take(sockets::MAX_HIDDEN)
+            .collect();
+        self.access.extend(hidden.into_iter().map(|path| (path, Access::Hidden)));
     }
 
     /// Removes the paths that have the same access as the nearest path above them.

@@ -8,7 +8,7 @@ mod chromium;
 mod client;
 mod domains;
 mod names;
-mod network;
+pub(crate) mod network;
 mod properties;
 mod proxy;
 pub(crate) mod server;

@@ -46,8 +46,19 @@ impl World {
         Self::with(|_| self.support.clone())
     }
 
+    /// A world that every level shows: in no folder that another one replaces in the sandbox.
+    pub(super) fn visible() -> Self {
+        Self::in_folder(Path::new("/var/tmp"), |base| {
+            SandboxSupport::probe(&Supervisor::ThisProgram, &base.join("trial"))
+        })
+    }
+
+
     fn with(support: impl FnOnce(&Path) -> SandboxSupport) -> Self {
-        let base = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        Self::in_folder(Path::new(env!("CARGO_TARGET_TMPDIR")), support)
+    }
+
+    fn in_folder(base: &Path, support: impl FnOnce(&Path) -> SandboxSupport) -> Self {
         let folder = tempfile::tempdir_in(base).or_else(|_| tempfile::tempdir()).unwrap();
         let base = folder.path().canonicalize().unwrap();
         for path in [

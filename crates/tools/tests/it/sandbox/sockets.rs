@@ -2,15 +2,21 @@
 //! agents that use keys.
 
 use std::fs;
+use std::io::Write;
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
 
 use holdpoint_common::SandboxLevel;
+use holdpoint_tools::Read;
+use holdpoint_tools::testing::patience;
 use rustix::process::geteuid;
 
-use super::{World, accept_all, check};
+use super::{World, accept_all, check, read_all};
+use crate::guard::network;
 
 /// The attacks that connect to a socket, or send to it. `name` is an expression of Perl.
 fn attacks(name: &str) -> [String; 2] {
@@ -68,7 +74,8 @@ fn m_g2_processes_reach_no_service_of_the_user() {
             println!("skipped {service}: {}: {error}", folder.display());
             continue;
         }
-        listen_and_check(&world, service, &path, &format!("\"{}\"", path.display()));
+        println!("{service}: {}", path.display());
+        listen_and_check(&world, &path, |_| ());
         if is_shared {
             fs::remove_dir_all(&folder).unwrap();
         }
@@ -89,15 +96,16 @@ fn m_g2_processes_reach_no_socket_without_a_path() {
     }
 }
 
-/// Listens at a path with sockets of both kinds, and tries to reach them.
-fn listen_and_check(world: &World, service: &str, path: &Path, name: &str) {
-    println!("{service}: {}", path.display());
-    let [connect, send] = attacks(name);
+/// Listens at a path with sockets of both kinds, prepares them, and tries to reach them.
+fn listen_and_check(world: &World, path: &Path, prepare: impl Fn(&Path)) {
+    let [connect, send] = attacks(&format!("\"{}\"", path.display()));
     let listener = UnixListener::bind(path).unwrap();
+    prepare(path);
     accept_all(move || listener.accept().map(drop));
     check(world, &[(&connect, false)]);
     fs::remove_file(path).unwrap();
     let datagrams = UnixDatagram::bind(path).unwrap();
+    prepare(path);
     datagrams.set_nonblocking(true).unwrap();
     check(world, &[(&send, false)]);
     // Each message has been received, or refused.
@@ -105,32 +113,174 @@ fn listen_and_check(world: &World, service: &str, path: &Path, name: &str) {
     fs::remove_file(path).unwrap();
 }
 
-/// At the level `bwrap`, only the mounts separate a process from sockets and pipes with a path.
+/// Makes a socket as old as one of a service. Only such sockets are hidden one by one.
+fn age(path: &Path) {
+    assert!(Command::new("touch").args(["-d", "2001-01-01"]).arg(path).status().unwrap().success());
+}
+
+/// A tmux server of the user, outside of any sandbox.
+struct Tmux(PathBuf);
+
+impl Tmux {
+    fn start(socket: PathBuf) -> Self {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(socket.parent().unwrap()).unwrap();
+        let server = Self(socket);
+        assert!(server.run(&["new-session", "-d", "cat"]).unwrap().success());
+        age(&server.0);
+        server
+    }
+
+    fn run(&self, command: &[&str]) -> std::io::Result<std::process::ExitStatus> {
+        let mut tmux = Command::new("tmux");
+        tmux.env_remove("TMUX").args(["-f", "/dev/null", "-S"]).arg(&self.0);
+        tmux.args(command).stdin(Stdio::null()).status()
+    }
+}
+
+impl Drop for Tmux {
+    fn drop(&mut self) {
+        let _ = self.run(&["kill-server"]);
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// The real tmux: a server would run the command outside of the sandbox.
+#[test]
+fn m_g2_no_tmux_server_runs_a_command_outside_of_the_sandbox() {
+    if !Command::new("tmux").arg("-V").output().is_ok_and(|version| version.status.success()) {
+        println!("skipped: tmux is not installed");
+        return;
+    }
+    // So that the sandboxes of other tests do not contain the sockets.
+    if !network::enter() {
+        return;
+    }
+    let world = World::visible();
+    let mark = world.path("outside/mark");
+    symlink(world.path("outside"), world.path("home/link")).unwrap();
+    let temporary = tempfile::tempdir_in("/tmp").unwrap();
+    for socket in [
+        temporary.path().join("tmux-0/default"),
+        world.path("home/.tmux/default"),
+        // Beside the workspace, and bound by a path with a link.
+        world.path("outside/tmux"),
+        world.path("home/link/linked"),
+    ] {
+        let server = Tmux::start(socket);
+        let tmux = format!("tmux -S {}", server.0.display());
+        for attack in [
+            format!("{tmux} run-shell 'touch {}'", mark.display()),
+            format!(
+                "{tmux} new-window -d 'touch {}; {tmux} wait-for -S done' \\; wait-for done",
+                mark.display()
+            ),
+            format!(
+                "cd {}; tmux -S ./{} run-shell 'touch {}'",
+                server.0.parent().unwrap().display(),
+                server.0.file_name().unwrap().display(),
+                mark.display()
+            ),
+        ] {
+            for level in world.levels() {
+                let output = world.run(level, &attack);
+                let is_off = level == SandboxLevel::Off;
+                assert_eq!(mark.exists(), is_off, "{level}: {attack}: {output}");
+                let _ = fs::remove_file(&mark);
+            }
+        }
+    }
+}
+
+/// Sockets in readable folders are hidden one by one; pipes are not.
 #[test]
 fn m_g2_sockets_and_pipes_in_readable_folders() {
-    let world = World::new();
-    // A world among temporary files is not visible at `bwrap`.
-    let is_visible = |level| match level {
-        SandboxLevel::Off => true,
-        SandboxLevel::Landlock => false,
-        SandboxLevel::Bwrap | SandboxLevel::Auto => !world.base.starts_with("/tmp"),
-    };
+    if !network::enter() {
+        return;
+    }
+    let world = World::visible();
     fs::create_dir(world.path("home/.tmux")).unwrap();
-    let socket = UnixListener::bind(world.path("home/.tmux/default")).unwrap();
-    let [connect, _] = attacks("\"$ENV{HOME}/.tmux/default\"");
-    accept_all(move || socket.accept().map(drop));
-    for level in world.levels() {
-        let expected = is_visible(level);
-        assert_eq!(world.run(level, &connect).contains("REACHED"), expected, "{level}");
+    for name in ["home/.tmux/default", "outside/a socket"] {
+        listen_and_check(&world, &world.path(name), age);
     }
     let pipe = world.path("home/pipe");
-    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     // Opened for reading too, so that nothing waits for a reader.
     let open = fs::File::options().read(true).write(true).open(&pipe).unwrap();
     for level in world.levels() {
-        let expected = is_visible(level);
+        let expected = level != SandboxLevel::Landlock;
         let output = world.run(level, "test -p $HOME/pipe && echo x > $HOME/pipe && echo REACHED");
         assert_eq!(output.contains("REACHED"), expected, "{level}: {output}");
     }
     drop(open);
+}
+
+/// A socket is hidden if it exists when the command starts, and has existed for a while, unless it is
+/// in a writable folder.
+#[test]
+fn m_g2_only_sockets_that_exist_at_the_start_are_hidden() {
+    if !network::enter() {
+        return;
+    }
+    let world = World::visible();
+    let listen = |name: &str| {
+        let socket = UnixListener::bind(world.path(name)).unwrap();
+        age(&world.path(name));
+        accept_all(move || socket.accept().map(drop));
+    };
+    let [connect, _] = attacks("\"$ENV{SOCKET}\"");
+    listen("work/own");
+    for level in world.levels() {
+        let is_reached = level != SandboxLevel::Landlock;
+        let output = world.run(level, &format!("export SOCKET=$BASE/work/own; {connect}"));
+        assert_eq!(output.contains("REACHED"), is_reached, "{level}: {output}");
+        // Created while the command waits for a line of a pipe.
+        let later = format!("outside/later-{level}");
+        assert!(Command::new("mkfifo").arg(world.path("work/go")).status().unwrap().success());
+        let go = fs::File::options().read(true).write(true).open(world.path("work/go"));
+        let script = format!("export SOCKET=$BASE/{later}; echo; read -r go < go; {connect}");
+        let processes = world.processes(level, world.profile());
+        let mut process = processes.spawn(world.spec(&script)).unwrap();
+        let started = process.read_by(&mut [0], Some(Instant::now() + patience())).unwrap();
+        assert_eq!(started, Read::Bytes(1), "{level}");
+        listen(&later);
+        go.unwrap().write_all(b"go\n").unwrap();
+        let output = read_all(&mut process);
+        assert_eq!(output.contains("REACHED"), is_reached, "{level}: {output}");
+        fs::remove_file(world.path("work/go")).unwrap();
+        // For the next command it exists.
+        let output = world.run(level, &format!("export SOCKET=$BASE/{later}; {connect}"));
+        assert_eq!(output.contains("REACHED"), level == SandboxLevel::Off, "{level}: {output}");
+        // A new socket may be removed while a sandbox starts.
+        let now = Command::new("touch").arg(world.path(&later)).status().unwrap();
+        assert!(now.success());
+        let output = world.run(level, &format!("export SOCKET=$BASE/{later}; {connect}"));
+        assert_eq!(output.contains("REACHED"), is_reached, "{level}: {output}");
+    }
+}
+
+/// The number of mounts is bounded. A user with more sockets still has working commands.
+#[test]
+fn m_g2_a_bounded_number_of_sockets_is_hidden() {
+    if !network::enter() {
+        return;
+    }
+    let world = World::visible();
+    let sockets: Vec<_> = (0..300)
+        .map(|at| {
+            let path = world.path(&format!("outside/{at:03}"));
+            let socket = UnixListener::bind(&path).unwrap();
+            age(&path);
+            socket
+        })
+        .collect();
+    let count = "perl -e 'print scalar(grep { -S } glob(\"$ENV{BASE}/outside/*\")), \" left\"'";
+    for level in world.levels() {
+        let output = world.run(level, count);
+        let hidden = if level == SandboxLevel::Bwrap { 64 } else { 0 };
+        let left: usize = output.strip_suffix(" left").unwrap().parse().unwrap();
+        // Other sockets of this machine may be among those that are hidden.
+        assert!((300 - hidden..=300).contains(&left), "{level}: {output}");
+        assert_eq!(left < 300, hidden > 0, "{level}: {output}");
+    }
+    drop(sockets);
 }

@@ -1,0 +1,54 @@
+//! The sockets of running programs that have a path.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The most sockets that are hidden one by one. Each is a mount.
+pub(super) const MAX_HIDDEN: usize = 64;
+
+/// The kernel's table of the sockets in this network namespace.
+const TABLE: &str = "/proc/net/unix";
+
+/// How many bytes of the table are read: about 10,000 sockets.
+const MAX_TABLE: u64 = 1024 * 1024;
+
+/// The age of a socket from which it counts. Bubblewrap fails if a socket is removed while it
+/// starts, as the sockets of a test suite may be.
+const MIN_AGE: Duration = Duration::from_mins(1);
+
+/// The sockets that processes need. This one only names users and groups.
+const NEEDED: [&str; 1] = ["/var/lib/sss/pipes/nss"];
+
+/// The sockets that exist for some time, by absolute paths with their links resolved, without those
+/// below the folders `absent`.
+pub(super) fn existing(absent: &[&str]) -> Vec<PathBuf> {
+    let mut table = Vec::new();
+    // The part that was read before an error is used.
+    let _ = File::open(TABLE).and_then(|file| file.take(MAX_TABLE).read_to_end(&mut table));
+    let paths: BTreeSet<_> = table.split(|byte| *byte == b'\n').filter_map(path).collect();
+    let counts = |path: &&Path| !absent.iter().chain(&NEEDED).any(|not| path.starts_with(not));
+    let real = paths.into_iter().filter(counts).filter_map(|path| path.canonicalize().ok());
+    real.filter(|path| is_old_socket(path)).collect()
+}
+
+/// The path in a line of the table, which is its last column. The program has chosen it, so the
+/// file may be another one now.
+fn path(line: &[u8]) -> Option<&Path> {
+    let at = line.windows(2).position(|pair| pair == b" /")? + 1;
+    Some(Path::new(OsStr::from_bytes(&line[at..])))
+}
+
+fn is_old_socket(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|metadata| {
+        let age = metadata.modified().map(|modified| modified.elapsed());
+        // A time in the future has no age.
+        let is_old = !matches!(age, Ok(Ok(age)) if age < MIN_AGE);
+        metadata.file_type().is_socket() && is_old
+    })
+}
