@@ -20,6 +20,8 @@ mod looping;
 mod memory;
 mod notify;
 mod other_user;
+#[cfg(target_os = "linux")]
+mod out_of_reach;
 mod own_process;
 mod private;
 mod proxies_and_certificates;
