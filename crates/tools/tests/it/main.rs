@@ -17,6 +17,8 @@ mod file_memory;
 mod files;
 mod flood;
 mod guard;
+#[cfg(target_os = "linux")]
+mod hostile_repositories;
 mod many;
 mod policy;
 #[cfg(target_os = "linux")]

@@ -53,6 +53,10 @@ impl World {
         })
     }
 
+    /// Another visible user on the same machine, whose levels were already tried.
+    pub(super) fn another_visible(&self) -> Self {
+        Self::in_folder(Path::new("/var/tmp"), |_| self.support.clone())
+    }
 
     fn with(support: impl FnOnce(&Path) -> SandboxSupport) -> Self {
         Self::in_folder(Path::new(env!("CARGO_TARGET_TMPDIR")), support)
