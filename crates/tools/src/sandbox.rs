@@ -20,7 +20,6 @@ mod support;
 mod widening;
 
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 
 use holdpoint_common::SandboxLevel;
@@ -129,7 +128,7 @@ impl Sandbox {
     /// The sandbox of a browser that keeps all its files in `folder`, without Chromium's own sandbox.
     /// `None` at the level `landlock`, where it can't make the sockets that it needs.
     #[cfg(feature = "web")]
-    pub(crate) fn for_browser(&self, folder: &Path) -> Option<Self> {
+    pub(crate) fn for_browser(&self, folder: &std::path::Path) -> Option<Self> {
         match &*self.0 {
             Method::Bwrap(bwrap, profile) => {
                 Some(Self::new(Method::Bwrap(bwrap.clone(), profile.for_browser(folder))))

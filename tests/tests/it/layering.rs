@@ -223,7 +223,7 @@ fn blocking_receives_are_only_in_tools_and_own_threads() {
         [
             // Threads that start before their program and have no other work.
             "process/group.rs: waiter.spawn(move || child_receiver.recv().map(|child| wait(child, &exited_sender)))?;",
-            "process/watch.rs: let Ok((mut supervisor, mut reports)) = program_receiver.recv() else { return };",
+            "process/watch.rs: let Ok((mut supervisor, mut reports, mut proxy)) = program_receiver.recv() else {",
             // A lookup with a time limit, before the ask and not on an actor's thread.
             "web/guard/judge.rs: let found = receiver.recv_timeout(LOOKUP_LIMIT).ok()??.ok()?;",
             // The two receives of an answer: with a subject that can end the ask, and without.

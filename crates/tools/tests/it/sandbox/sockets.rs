@@ -236,15 +236,18 @@ fn m_g2_only_sockets_that_exist_at_the_start_are_hidden() {
         // Created while the command waits for a line of a pipe.
         let later = format!("outside/later-{level}");
         assert!(Command::new("mkfifo").arg(world.path("work/go")).status().unwrap().success());
+        // A pipe keeps its contents as long as it is open.
         let go = fs::File::options().read(true).write(true).open(world.path("work/go"));
+        let mut go = go.unwrap();
         let script = format!("export SOCKET=$BASE/{later}; echo; read -r go < go; {connect}");
         let processes = world.processes(level, world.profile());
         let mut process = processes.spawn(world.spec(&script)).unwrap();
         let started = process.read_by(&mut [0], Some(Instant::now() + patience())).unwrap();
         assert_eq!(started, Read::Bytes(1), "{level}");
         listen(&later);
-        go.unwrap().write_all(b"go\n").unwrap();
+        go.write_all(b"go\n").unwrap();
         let output = read_all(&mut process);
+        drop(go);
         assert_eq!(output.contains("REACHED"), is_reached, "{level}: {output}");
         fs::remove_file(world.path("work/go")).unwrap();
         // For the next command it exists.
