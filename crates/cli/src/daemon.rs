@@ -109,10 +109,8 @@ pub(crate) fn run(
     let browsers = web::browsers(&config, folders)?;
     browsers.sweep();
     let engine = Engine::builder(catalog).configured(&config, folders).store(store.clone());
-    let engine = engine
-        .tools(web::tools(&browsers))
-        .supervisor(Supervisor::beside_this_program())
-        .start()?;
+    let engine = engine.supervisor(Supervisor::beside_this_program());
+    let engine = engine.tools(web::tools(&browsers)).start()?;
     let runtime = runtime()?;
 
     let about = About {
