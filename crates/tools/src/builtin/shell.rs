@@ -57,8 +57,8 @@ struct Input {
     /// Run the command as a background job and return at once. The tool `jobs` reads and stops it.
     #[serde(default)]
     background: bool,
-    /// Let the command reach these hosts over HTTP and HTTPS, if the sandbox has no network, such as
-    /// ["crates.io", "*.crates.io"]. The user is asked.
+    /// Let the command reach these hosts through an HTTP proxy, if the sandbox has no network, such
+    /// as ["crates.io", "*.crates.io"]. The user is asked.
     #[serde(default)]
     domains: Vec<String>,
     /// Let the command use the network, if the sandbox has none and domains are not enough. The
@@ -233,6 +233,8 @@ fn sandbox_text(is_sandboxed: bool, widenings: &[Widening]) -> String {
             Widening::Writable(_) => "a further writable path".to_owned(),
         });
     }
+    // The names of domains last, because further words could look like one.
+    texts.reverse();
     if texts.is_empty() { String::new() } else { format!(" with {}", texts.join(" and ")) }
 }
 

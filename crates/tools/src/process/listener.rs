@@ -14,7 +14,9 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use rustix::fs::{Mode, OFlags, open};
-use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use rustix::net::{
+    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, Shutdown, sendmsg, shutdown,
+};
 
 use crate::sandbox::close_inherited_at_exec;
 
@@ -62,6 +64,8 @@ fn listen_and_become(mut args: impl Iterator<Item = OsString>) -> io::Result<Inf
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let address = format!("http://{}", listener.local_addr()?);
     send_descriptor(io::stdin(), &listener)?;
+    // Bubblewrap keeps a copy.
+    shutdown(rustix::stdio::stdin(), Shutdown::Both)?;
     // The program inherits neither the socket, nor the listener, nor the file of this program.
     rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
     close_inherited_at_exec()?;

@@ -24,11 +24,10 @@ use signal_hook::low_level::pipe;
 
 use self::ending::Ending;
 use super::exit::Exit;
+use super::listener::run_in_front;
 use super::wire::{Order, Report};
 use super::{SETTLE, SUPERVISOR_NAME, id, timespec};
 use crate::sandbox::{Confinement, Restrictions, open_mounted};
-
-use super::listener::run_in_front;
 
 /// The delay before `poll` is tried again after an error.
 const RETRY_DELAY: Duration = Duration::from_millis(10);
@@ -84,7 +83,7 @@ fn run() -> io::Result<()> {
     let mut command = Command::new(&order.program);
     command.args(&order.args).stdin(stdin).process_group(0);
     if let Some(restrictions) = restrictions {
-        restrict(&mut command, restrictions);
+        restrict(&mut command, restrictions, control.try_clone()?);
     }
     let started = command.spawn();
     drop(mounted);
@@ -132,13 +131,16 @@ fn set_up(order: &mut Order) -> Result<(Vec<OwnedFd>, Option<Restrictions>), Box
     Ok((opened, None))
 }
 
-/// Lets the program of a command restrict itself before it runs.
+/// Lets the program of a command restrict itself before it runs. An error is reported to the owner.
 #[allow(unsafe_code, reason = "a function that runs between `fork` and `exec`")]
-fn restrict(command: &mut Command, restrictions: Restrictions) {
+fn restrict(command: &mut Command, restrictions: Restrictions, control: UnixStream) {
     let mut restrictions = Some(restrictions);
     let apply = move || {
         let applied = restrictions.take().map_or(Ok(()), Restrictions::apply);
-        applied.map_err(|error| io::Error::other(error.to_string()))
+        applied.map_err(|error| {
+            Report::NotConfined { why: error.to_string() }.send_to(&control);
+            io::Error::other("not confined")
+        })
     };
     // SAFETY: after a `fork`, only functions that are safe in signal handlers may be called if
     // other threads exist. The supervisor has one thread.

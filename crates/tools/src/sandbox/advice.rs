@@ -49,11 +49,13 @@ impl Sandbox {
     /// the model; `None` if the sandbox does not seem to be the cause. `refused` are the hosts that
     /// the proxy of the command has refused.
     pub(crate) fn advice(&self, end_of_output: &str, refused: &[Refused]) -> Option<String> {
-        if let Some(advice) = self.advice_for_refused(refused) {
-            return Some(advice);
-        }
         let text = end_of_output.to_lowercase();
         let has = |texts: &[&str]| texts.iter().any(|found| text.contains(found));
+        // The program may have continued without the host.
+        let is_other = has(&READ_ONLY) && !has(&NETWORK);
+        if let Some(advice) = self.advice_for_refused(refused).filter(|_| !is_other) {
+            return Some(advice);
+        }
         let is_refused = has(&REFUSED);
         let advice = if !self.has_network() && (has(&NETWORK) || is_refused && has(&CONNECTS)) {
             return Some(self.advice_for_network(&text));
@@ -107,7 +109,7 @@ impl Sandbox {
         let unnamed: Vec<_> = refused.iter().filter(is_unnamed).map(name).collect();
         if unnamed.is_empty() {
             let reasons: Vec<_> = refused.iter().filter_map(reason).take(MAX_REASONS).collect();
-            let next = match refused.iter().any(|refused| refused.is_not_public) {
+            let next = match refused.iter().any(|refused| refused.is_private) {
                 true => {
                     "; if the command must, run it again with \"network\": true, which asks the user"
                 }
@@ -116,19 +118,21 @@ impl Sandbox {
             return (!reasons.is_empty())
                 .then(|| format!("the proxy could not reach {}{next}", reasons.join("; ")));
         }
-        let list = unnamed.iter().take(MAX_REASONS).map(String::as_str).collect::<Vec<_>>();
-        let list = list.join(", ");
-        Some(match known.with(&unnamed) {
-            Some(domains) => format!(
-                "the sandbox did not let the command reach {list}: if it must, run it again with \
-                 \"domains\": {}, which asks the user",
-                domains.json()
-            ),
-            None => format!(
-                "the sandbox did not let the command reach {list}: if it must, run it again with \
-                 \"network\": true, which asks the user"
-            ),
-        })
+        let list = unnamed[..unnamed.len().min(MAX_REASONS)].join(", ");
+        // The command has chosen the names: it must not make the advice wider.
+        let is_name = |name: &&String| {
+            !name.contains('*') && Domains::parse(std::slice::from_ref(*name)).is_ok()
+        };
+        let names: Vec<_> = unnamed.iter().filter(is_name).cloned().collect();
+        let domains = known.with(&names).filter(|_| !names.is_empty());
+        let input = match domains {
+            Some(domains) => format!("\"domains\": {}", domains.json()),
+            None => "\"network\": true".to_owned(),
+        };
+        Some(format!(
+            "the sandbox did not let the command reach {list}: if it must, run it again with \
+             {input}, which asks the user"
+        ))
     }
 
     /// The domains that processes may reach.

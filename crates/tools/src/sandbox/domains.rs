@@ -38,8 +38,8 @@ pub(crate) struct Refused {
     pub(crate) host: String,
     /// The reason; `None` if the call does not name the host.
     pub(crate) why: Option<String>,
-    /// Whether the host has an address that the proxy does not dial, but the whole network may.
-    pub(crate) is_not_public: bool,
+    /// Whether the host is in a private network, which only the whole network contains.
+    pub(crate) is_private: bool,
 }
 
 impl Domains {

@@ -69,11 +69,11 @@ impl RefusedHosts {
     pub(crate) fn list(&self) -> Vec<Refused> {
         let refusals = self.0.refused().hosts.into_iter();
         let refused = refusals.map(|refusal| {
-            use RefusalReason::{Never, NotNamed, Private};
+            use RefusalReason::{NotNamed, Private};
 
-            let is_not_public = matches!(refusal.why, Never { .. } | Private { .. });
+            let is_private = matches!(refusal.why, Private { .. });
             let why = (refusal.why != NotNamed).then(|| refusal.why.to_string());
-            Refused { host: refusal.host, why, is_not_public }
+            Refused { host: refusal.host, why, is_private }
         });
         refused.collect()
     }

@@ -4,6 +4,9 @@
 use std::fmt;
 use std::net::IpAddr;
 
+/// The most bytes of a name (RFC 1035).
+const MAX_NAME: usize = 253;
+
 /// A normalized host: `0x7f.1` is an address, `EXAMPLE.com.` is `example.com`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Host {
@@ -29,7 +32,7 @@ impl Host {
         match host {
             url::Host::Domain(name) => {
                 let name = name.as_ref().trim_end_matches('.').to_ascii_lowercase();
-                (!name.is_empty()).then_some(Self::Name(name))
+                (1..=MAX_NAME).contains(&name.len()).then_some(Self::Name(name))
             }
             url::Host::Ipv4(address) => Some(Self::Address(address.into())),
             url::Host::Ipv6(address) => Some(Self::Address(IpAddr::V6(address).to_canonical())),

@@ -143,5 +143,6 @@ fn target(request: &Request<Incoming>) -> Result<Target, RefusalReason> {
     let target = uri.authority().and_then(|authority| {
         Target::new(authority.host(), authority.port_u16().or(default_port)?)
     });
-    target.ok_or_else(|| RefusalReason::NotAnAddress { url: uri.path().to_owned() })
+    target
+        .ok_or_else(|| RefusalReason::NotAnAddress { url: uri.path().chars().take(100).collect() })
 }

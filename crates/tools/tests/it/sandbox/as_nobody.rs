@@ -14,6 +14,7 @@ const NOBODY: u32 = 65_534;
 /// The tests that run every day, and all of them.
 const EVERYDAY: &[&str] = &[
     "sandbox::browser",
+    "sandbox::domains",
     "sandbox::files",
     "sandbox::kernel",
     "sandbox::processes",

@@ -153,7 +153,7 @@ fn m_g3_a_program_with_domains_starts_as_any_other() {
     assert!(proxies[0].starts_with("http://127.0.0.1:"), "{output}");
     assert_eq!(proxies, [proxies[0], proxies[0], proxies[0], proxies[0], "none"]);
     // It inherits no further file, and no process relays its data.
-    let script = "ls -l /proc/self/fd /proc/*/fd | grep -c socket: ; \
+    let script = "ls -l /proc/self/fd /proc/*/fd 2> /dev/null | grep -c socket: ; \
                   ls -d /proc/[0-9]* | wc -l; head -c 1 | wc -c";
     let expected = run(&world, world.sandbox(SandboxLevel::Bwrap, world.profile()), script);
     let mut lines = expected.lines();
@@ -373,4 +373,40 @@ fn m_g3_a_result_names_the_domains_that_were_missing() {
     let called = shell(&private, &format!("curl -sSf {}", url("named.localhost")));
     assert!(result_of(&called).contains("the proxy could not reach named.localhost"), "{called:?}");
     assert!(result_of(&called).contains("run it again with \"network\": true"), "{called:?}");
+}
+
+/// The command chooses the names in its requests. They must not make the advice wider or long.
+#[test]
+fn m_g3_the_advice_is_the_narrowest_step_whatever_a_command_requests() {
+    let world = World::new();
+    if without_bwrap(&world) {
+        return;
+    }
+    let mut bench = Bench::within(world.path("work"));
+    for (name, value) in world.env() {
+        bench = bench.env(name, value);
+    }
+    let bench = bench.sandbox(reaching(&world, world.profile(), &["named.localhost"]));
+    let long = "a.".repeat(400);
+    let request = |host: &str| {
+        format!(
+            "exec 3<> /dev/tcp/127.0.0.1/${{HTTP_PROXY##*:}}
+             printf 'GET http://{host}/ HTTP/1.1\\r\\nConnection: close\\r\\n\\r\\n' >&3
+             cat <&3 > /dev/null; exec 3>&-"
+        )
+    };
+    let has_domains = "\"domains\": [\"named.localhost\", \"other.example\"], which asks the user";
+    for (command, contained, missing) in [
+        ("curl -sSf http://other.example/ http://169.254.1.1/; false", has_domains, "network\""),
+        (
+            &format!("{}\n{}\nfalse", request("*.example"), request("other.example")),
+            has_domains,
+            "\"*.example",
+        ),
+        (&format!("{}\nfalse", request(&format!("{long}example"))), "[exit code 1", "a.a.a"),
+        ("curl -sS http://other.example/ > /dev/null; touch /usr/x", "\"writable\"", "domains"),
+    ] {
+        let result = result_of(&shell(&bench, command)).to_owned();
+        assert!(result.contains(contained) && !result.contains(missing), "{command}\n{result}");
+    }
 }

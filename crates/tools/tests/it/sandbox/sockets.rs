@@ -4,7 +4,7 @@
 use std::fs;
 use std::io::Write;
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::fs::{DirBuilderExt, symlink};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown, symlink};
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -286,4 +286,40 @@ fn m_g2_a_bounded_number_of_sockets_is_hidden() {
         assert_eq!(left < 300, hidden > 0, "{level}: {output}");
     }
     drop(sockets);
+}
+
+/// Other users must not be able to have commands fail.
+#[test]
+fn m_g2_sockets_of_other_users_are_no_obstacle() {
+    if !geteuid().is_root() {
+        return println!("skipped: only root can make files of other users");
+    }
+    const OTHER: Option<u32> = Some(65_534);
+    let world = World::visible();
+    let folder = world.path("outside/private");
+    fs::create_dir(&folder).unwrap();
+    let listen = |path: &Path, owner: Option<u32>| {
+        let socket = UnixListener::bind(path).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
+        chown(path, owner, owner).unwrap();
+        age(path);
+        accept_all(move || socket.accept().map(drop));
+    };
+    listen(&folder.join("own"), None);
+    listen(&folder.join("other"), OTHER);
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).unwrap();
+    chown(&folder, OTHER, OTHER).unwrap();
+    let visible = world.path("outside/other");
+    listen(&visible, OTHER);
+    for level in world.levels() {
+        assert_eq!(world.run(level, "echo ran"), "ran\n", "{level}");
+    }
+    // What a sandbox could not mount something over, its programs can't reach either.
+    for path in [folder.join("own"), folder.join("other")] {
+        let [connect, _] = attacks(&format!("\"{}\"", path.display()));
+        check(&world, &[(&connect, false)]);
+    }
+    // This one is in the list of those that are not hidden.
+    let [connect, _] = attacks(&format!("\"{}\"", visible.display()));
+    assert!(world.run(SandboxLevel::Bwrap, &connect).contains("REACHED"));
 }
