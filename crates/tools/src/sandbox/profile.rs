@@ -135,6 +135,8 @@ pub(super) struct Layout {
 pub struct SandboxProfile {
     workspace: PathBuf,
     temporary: PathBuf,
+    /// A short name of `temporary` for programs that make sockets there.
+    temporary_name: Option<PathBuf>,
     caches: PathBuf,
     home: PathBuf,
     other_home: Option<PathBuf>,
@@ -162,6 +164,7 @@ impl SandboxProfile {
         Self {
             workspace: workspace.into(),
             temporary: temporary.into(),
+            temporary_name: None,
             caches: caches.into(),
             home: home.into(),
             other_home: None,
@@ -231,13 +234,14 @@ impl SandboxProfile {
         widened
     }
 
-    /// The profile of a browser that keeps all its files in `folder` and needs the network. It does
-    /// not write to the workspace, its caches or its temporary files.
+    /// The profile of a browser that keeps all its files in its working folder `folder` and needs the
+    /// network. It does not write to the workspace, its caches or its temporary files.
     #[cfg(feature = "web")]
     pub(super) fn for_browser(&self, folder: &Path) -> Self {
         Self {
             workspace: folder.to_owned(),
             temporary: folder.join("tmp"),
+            temporary_name: Some("/proc/self/cwd/tmp".into()),
             caches: folder.join("caches"),
             writable: Vec::new(),
             network: true,
@@ -374,7 +378,7 @@ impl SandboxProfile {
             layout.set(TEMPORARY, Access::Empty);
         }
         layout.set(&self.temporary, Access::Writable);
-        layout.set_variable("TMPDIR", &self.temporary);
+        layout.set_variable("TMPDIR", self.temporary_name.as_ref().unwrap_or(&self.temporary));
     }
 
     /// The restrictions at the level `landlock`, and the variables of processes.

@@ -51,9 +51,12 @@ async fn paused(house: &DaemonWorld) -> (SessionHandle, Attachment) {
         server()
     );
     session.prompt(script).await.unwrap();
-    let raised =
-        until(&mut events, |event| matches!(event.fact(), Some(Fact::Ask(AskFact::Raised { .. }))))
-            .await;
+    // A call that fails raises no ask.
+    let raised = until(&mut events, |event| {
+        let fact = event.fact();
+        matches!(fact, Some(Fact::Ask(AskFact::Raised { .. }) | Fact::Tool(ToolFact::Finished(_))))
+    })
+    .await;
     let Some(Fact::Ask(AskFact::Raised { ask })) = raised.fact() else { panic!("{raised:?}") };
     assert!(ask.request.message().starts_with("Page loaded: http://127.0.0.1:"), "{ask:?}");
     (session, events)
