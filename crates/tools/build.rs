@@ -1,5 +1,5 @@
-//! Computes a fingerprint of the main code of a supervisor, by which a program recognizes a supervisor
-//! of its own build.
+//! Computes a fingerprint of the main code of a supervisor, by which a program recognizes a
+//! supervisor of its own build.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::Hasher;

@@ -12,6 +12,7 @@ mod caches;
 mod confine;
 mod confinement;
 mod domains;
+mod keys;
 mod profile;
 mod protected_files;
 mod proxy;

@@ -37,12 +37,12 @@ const NAMESPACES: [&str; 7] = [
     "ALL",
 ];
 
-/// Settings of the kernel. Bubblewrap leaves their files writable. They belong to root, who needs no
-/// capability to write them.
+/// Settings of the kernel. Bubblewrap leaves their files writable. They belong to root, who needs
+/// no capability to write them.
 const SETTINGS: &str = "/proc/sys";
 
-/// Folders in `/proc` with files that control hardware and file systems, like [`SETTINGS`]. No program
-/// needs to read them, and an empty folder is mounted in an eighth of the time.
+/// Folders in `/proc` with files that control hardware and file systems, like [`SETTINGS`]. No
+/// program needs to read them, and an empty folder is mounted in an eighth of the time.
 const CONTROLS: [&str; 6] =
     ["/proc/acpi", "/proc/bus", "/proc/dynamic_debug", "/proc/fs", "/proc/irq", "/proc/scsi"];
 

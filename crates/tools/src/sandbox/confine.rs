@@ -91,7 +91,8 @@ impl Restrictions {
         Ok(Some(Self { files, refused_calls: BpfProgram::try_from(filter)? }))
     }
 
-    /// Restricts this process and every program that it starts from now on. It must have one thread.
+    /// Restricts this process and every program that it starts from now on. It must have one
+    /// thread.
     ///
     /// # Errors
     /// The kernel refuses the restrictions.

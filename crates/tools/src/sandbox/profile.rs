@@ -9,75 +9,11 @@ use std::{fs, io};
 use super::caches;
 use super::confinement::Confinement;
 use super::domains::Reach;
+use super::keys::KEYS;
 use super::protected_files::{ProtectedFiles, RunningCommand};
 use super::sockets;
 use super::widening::Widening;
 use crate::place::{PROTECTED, is_protected_name};
-
-/// Files and folders with keys or sessions of the user, relative to the home folder.
-const KEYS: [&str; 57] = [
-    ".ssh",
-    ".gnupg",
-    ".netrc",
-    ".pgpass",
-    ".git-credentials",
-    ".config/git/credentials",
-    ".config/gh",
-    ".config/glab-cli",
-    ".password-store",
-    ".local/share/keyrings",
-    ".Xauthority",
-    ".ICEauthority",
-    // Clouds and clusters.
-    ".aws",
-    ".azure",
-    ".config/gcloud",
-    ".kube",
-    ".docker",
-    ".config/containers",
-    ".config/op",
-    ".1password",
-    ".bitwarden-ssh-agent.sock",
-    ".colima",
-    ".lima",
-    ".rd",
-    ".config/sops",
-    ".config/rclone",
-    ".vault-token",
-    ".terraform.d",
-    ".s3cfg",
-    // Package registries.
-    ".cargo/credentials",
-    ".cargo/credentials.toml",
-    ".pypirc",
-    ".gem/credentials",
-    ".m2/settings.xml",
-    ".gradle/gradle.properties",
-    // Other agents.
-    ".claude",
-    ".claude.json",
-    ".codex",
-    ".gemini",
-    ".qwen",
-    ".cursor",
-    ".config/github-copilot",
-    ".config/goose",
-    ".local/share/opencode",
-    ".local/share/crush",
-    // Browsers and mail.
-    ".mozilla",
-    ".thunderbird",
-    ".librewolf",
-    ".config/chromium",
-    ".config/google-chrome",
-    ".config/microsoft-edge",
-    ".config/BraveSoftware",
-    ".config/vivaldi",
-    ".config/opera",
-    ".var/app",
-    "snap/firefox",
-    "snap/chromium",
-];
 
 /// Folders of sockets and other state of running programs.
 const RUNTIME: [&str; 2] = ["/run", "/var/run"];
@@ -234,8 +170,8 @@ impl SandboxProfile {
         widened
     }
 
-    /// The profile of a browser that keeps all its files in its working folder `folder` and needs the
-    /// network. It does not write to the workspace, its caches or its temporary files.
+    /// The profile of a browser that keeps all its files in its working folder `folder` and needs
+    /// the network. It does not write to the workspace, its caches or its temporary files.
     #[cfg(feature = "web")]
     pub(super) fn for_browser(&self, folder: &Path) -> Self {
         Self {
@@ -442,8 +378,8 @@ impl Layout {
         }
     }
 
-    /// Hides the sockets of running programs in readable folders: a read-only mount does not prevent
-    /// a process from connecting to them.
+    /// Hides the sockets of running programs in readable folders: a read-only mount does not
+    /// prevent a process from connecting to them.
     fn hide_sockets(&mut self) {
         let is_readable = |path: &PathBuf| {
             let nearest = path.ancestors().find_map(|above| self.access.get(above));

@@ -27,9 +27,9 @@ const MIN_AGE: Duration = Duration::from_mins(1);
 /// The sockets that processes need. This one only names users and groups.
 const NEEDED: [&str; 1] = ["/var/lib/sss/pipes/nss"];
 
-/// The sockets of this user and of root that exist for some time, by absolute paths with their links
-/// resolved, without those below the folders `absent`. Other users could have commands fail: a
-/// socket must exist when bubblewrap mounts something in its place.
+/// The sockets of this user and of root that exist for some time, by absolute paths with their
+/// links resolved, without those below the folders `absent`. Other users could have commands fail:
+/// a socket must exist when bubblewrap mounts something in its place.
 pub(super) fn existing(absent: &[&str]) -> Vec<PathBuf> {
     let mut table = Vec::new();
     // The part that was read before an error is used.

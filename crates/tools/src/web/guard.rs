@@ -1,4 +1,5 @@
-//! The guard of a browser: a proxy on 127.0.0.1 that judges every connection before it dials.
+//! The guard of a browser, or of a program in a sandbox: a proxy that judges every connection
+//! before it dials.
 //!
 //! Public addresses need no approval. Loopback and private networks need the user's approval, once
 //! per host and session; they are not simply refused, because users debug their own servers

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::sandbox::World;
 
-/// What hostile repositories run: it leaves a mark in the workspace and one outside.
+/// The program of hostile repositories, which leaves a mark in the workspace and one outside.
 const EVIL: &str = "#!/bin/sh\ntouch \"$BASE/work/ran\"\ntouch \"$BASE/outside/mark\"\n";
 
 /// The start of a configuration that makes `git status` run the program.

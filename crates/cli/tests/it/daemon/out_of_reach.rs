@@ -1,4 +1,4 @@
-//! What a command in a sandbox can't reach: the process of the daemon, and other sessions.
+//! A command in a sandbox does not reach the process of the daemon, or other sessions.
 
 use std::fs;
 use std::path::Path;
@@ -20,7 +20,7 @@ fn visible() -> DaemonWorld {
     house
 }
 
-/// Runs a command of a session, and returns what it has written to the file `out`.
+/// Runs a command of a session, and returns its output.
 fn output(house: &DaemonWorld, session: &str, command: &str) -> String {
     let api = Api::new(house);
     let _ = fs::remove_file(house.0.work("out"));

@@ -357,7 +357,7 @@ fn m_g3_a_result_names_the_domains_that_were_missing() {
     let expected = "did not let the command reach other.localhost: if it must, run it again with \
                     \"domains\": [\"named.localhost\", \"other.localhost\"], which asks the user";
     assert!(result_of(&called).contains(expected), "{called:?}");
-    // A command that does not fail is told no step.
+    // After a success, the result names no step.
     let called = shell(&named, &format!("curl -sS {}", url("other.localhost")));
     let expected = "[exit code 0; the sandbox did not let the command reach other.localhost]";
     assert_eq!(result_of(&called), expected);

@@ -314,7 +314,7 @@ fn m_g2_sockets_of_other_users_are_no_obstacle() {
     for level in world.levels() {
         assert_eq!(world.run(level, "echo ran"), "ran\n", "{level}");
     }
-    // What a sandbox could not mount something over, its programs can't reach either.
+    // These are not hidden, but nobody in the sandbox can enter their folder.
     for path in [folder.join("own"), folder.join("other")] {
         let [connect, _] = attacks(&format!("\"{}\"", path.display()));
         check(&world, &[(&connect, false)]);
