@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener};
+use std::process::Command;
 use std::thread;
 
 use holdpoint_common::{Ask, AskRequest};
@@ -11,6 +12,7 @@ use serde_json::{Value, json};
 use super::client::Api;
 use super::harness::DaemonWorld;
 use super::sandbox::open_under;
+use crate::world::{Ran, program};
 
 const LEVELS: [&str; 2] = ["bwrap", "landlock"];
 
@@ -268,6 +270,49 @@ fn m_g3_a_command_gets_named_domains_after_an_ask() {
     let (asks, log) = call(&house, &session, &input, &approve());
     assert_eq!(message(&asks[0]).0, "Run this command without a sandbox?");
     assert!(log.contains("reached\n"), "{log}");
+}
+
+/// Opens tunnels through the proxy until it is refused one, and keeps them open. It prints how many
+/// there are.
+const TUNNELS: &str = r#"
+use IO::Socket::INET;
+my ($target) = @ARGV;
+my ($proxy) = $ENV{http_proxy} =~ m{//([^/]+)};
+my @open;
+while (my $tunnel = IO::Socket::INET->new(PeerAddr => $proxy)) {
+    print $tunnel "CONNECT $target HTTP/1.1\r\n\r\n";
+    (<$tunnel> // "") =~ / 200 / or last;
+    push @open, $tunnel;
+}
+rename("count", "counted") if open(F, ">", "count") and print(F scalar @open) and close(F);
+select(undef, undef, undef, 0.05) until -e "end";
+"#;
+
+/// Without descriptors, the daemon accepts no client.
+#[test]
+fn m_g3_tunnels_leave_the_daemon_the_half_of_its_descriptors() {
+    const LIMIT: usize = 256;
+    let house = DaemonWorld::new();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let target = format!("a.localhost:{}", listener.local_addr().unwrap().port());
+    house.0.config(&format!("[web]\nallow = ['{}']\n", target.trim_start_matches("a.")));
+    let mut start = Command::new("bash");
+    start.args(["-c", &format!("ulimit -n {LIMIT}; exec \"$0\" daemon start")]).arg(program());
+    start.env_clear().envs(house.0.env());
+    Ran::of(start).code(0);
+    let session = open(&house, "bwrap", "all");
+    fs::write(house.0.work("tunnels.pl"), TUNNELS).unwrap();
+    let command = format!("perl tunnels.pl {target}");
+    let input = json!({ "command": command, "domains": ["a.localhost"], "background": true });
+    call(&house, &session, &input, &approve());
+    let wait = json!({ "command": "until test -e counted; do sleep 0.05; done" });
+    call(&house, &session, &wait, &approve());
+    let count: usize = fs::read_to_string(house.0.work("counted")).unwrap().parse().unwrap();
+    assert!((1..LIMIT / 4).contains(&count), "{count}");
+    let open = house.status()["descriptors"]["open"].as_u64().unwrap();
+    assert!(open >= 2 * count as u64, "each tunnel has two: {open}");
+    house.run(&["list"]).code(0);
+    fs::write(house.0.work("end"), "").unwrap();
 }
 
 /// A server that says `reached`.

@@ -1,5 +1,6 @@
 //! The proxy: judges each request, dials a judged address, and passes the data through.
 
+mod descriptors;
 mod dial;
 mod forward;
 mod page;
@@ -11,6 +12,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use descriptors::is_in_share;
 use http_body_util::{Either, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::http::uri::Scheme;
@@ -43,7 +45,8 @@ const MAX_FIELDS: usize = 256;
 /// How long the head of a request may take, and how long a connection may be idle before it.
 const HEAD_LIMIT: Duration = Duration::from_secs(60);
 
-/// The delay after a failed accept, as when file descriptors have run out.
+/// The delay after a failed accept, as when file descriptors have run out, and after one that used
+/// more than the share of the proxies.
 const ACCEPT_DELAY: Duration = Duration::from_millis(50);
 
 /// The body of an answer to the client: the host's, or a page of the proxy's own.
@@ -76,6 +79,7 @@ pub(super) async fn serve(
             return std::future::pending().await;
         };
         match listener.accept().await {
+            Ok((stream, _)) if !is_in_share(&stream) => tokio::time::sleep(ACCEPT_DELAY).await,
             Ok((stream, peer)) if clients != Clients::OwnUser || peer::is_ours(&stream, peer) => {
                 tokio::spawn(serve_connection(stream, judge.clone(), Arc::new(permit)));
             }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use super::descriptors::is_in_share;
 use crate::web::guard::verdict::RefusalReason;
 
 /// How many addresses of a host are tried.
@@ -20,6 +21,9 @@ pub(super) async fn dial(addresses: &[SocketAddr]) -> Result<TcpStream, RefusalR
     let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
     for address in addresses.iter().take(MAX_TRIES) {
         match timeout(CONNECT_LIMIT, TcpStream::connect(address)).await {
+            Ok(Ok(stream)) if !is_in_share(&stream) => {
+                last = io::Error::other("too many connections are open");
+            }
             Ok(Ok(stream)) => {
                 // Otherwise a small packet waits for the acknowledgement of the one before it.
                 let _ = stream.set_nodelay(true);
