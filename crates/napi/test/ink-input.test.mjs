@@ -29,8 +29,8 @@ everywhere('the input', (getSessions) => {
   })
 
   test('m_f3_enter_reopens_a_closed_session', async () => {
-    const { screen, sessions, id } = await shownPart(getSessions, InputTransition, { props: { placeholder: 'What next?' } })
-    await screen.shows(/What next\?/)
+    const { screen, sessions, id, isAttached } = await shownPart(getSessions, InputTransition, { props: { placeholder: 'What next?' } })
+    await isAttached
     for (const typed of ['', 'say again']) {
       await sessions.sessionClose(id)
       await screen.shows(/> .*Closed: Enter opens it again/)

@@ -249,6 +249,27 @@ everywhere('the hook', (getSessions, { remote }) => {
     assert.ok(versions.every((version, at) => at === 0 || version > versions[at - 1]), `${versions}`)
   })
 
+  test('m_f2_a_session_that_is_being_closed_is_followed_once_it_is_closed', async () => {
+    const sessions = await getSessions()
+    const id = await opened(sessions)
+    const closed = Object.assign(new Error('the session is closed'), { code: 'closed' })
+    let tries = 0
+    const closing = new Proxy(sessions, {
+      get: (_, name) => {
+        if (name === 'sessionAttach' && tries++ === 0) return () => Promise.reject(closed)
+        const value = sessions[name]
+        return typeof value === 'function' ? value.bind(sessions) : value
+      },
+    })
+    const { Follower, until } = follower()
+    show(h(Follower, { id }), { sessions: closing })
+    await sessions.sessionPrompt(id, CONFIRM)
+    await until(({ isPaused }) => isPaused)
+    await sessions.sessionInterrupt(id)
+    await until(({ status }) => status === 'idle')
+    assert.equal(tries, 2)
+  })
+
   test('m_f2_a_reopened_session_is_followed_again', async () => {
     const sessions = await getSessions()
     const id = await opened(sessions)

@@ -145,12 +145,14 @@ everywhere('events', (getSessions, { remote }) => {
     const sessions = await getSessions()
     const id = await open(sessions)
     const seen = await record(sessions, id)
-    await sessions.sessionPrompt(id, 'flood 5000\nsay@200 and it goes on for a while longer than anybody listens')
+    // The turn does not end by itself.
+    await sessions.sessionPrompt(id, `flood 5000\nsay@200 ${'on and '.repeat(10_000)}`)
     await seen.event('text')
     await sessions.sessionDetach(id)
     const delivered = seen.events.length
     assert.equal((await seen.end()).reason, 'detached')
     assert.equal((await seen.end()).after, seen.events.at(-1).seq)
+    await sessions.sessionInterrupt(id)
     await sessions.sessionSettled(id)
     assert.equal(seen.events.length, delivered)
     // A new attachment continues where the last one stopped.

@@ -186,8 +186,10 @@ export class SessionStore {
     attachment.attached.catch((error: HoldpointError) =>
       ifCurrent(() => {
         if (RECONNECTABLE.has(error.code)) this.#handleDaemonLoss(error.code)
-        else if (error.code === 'closed' && this.#cursor !== null) this.#handleClose(this.#cursor)
-        else this.#fail(error)
+        else if (error.code !== 'closed') this.#fail(error)
+        else if (this.#cursor !== null) this.#handleClose(this.#cursor)
+        // The session was being closed. Once it is, attaching opens it again.
+        else this.#schedule(() => (this.#attachment = this.#attach()))
       }),
     )
     return attachment
