@@ -280,6 +280,8 @@ export declare class Sessions {
   sessionSetDebug(id: string, enabled: boolean): Promise<void>
   /** Changes the asks mode of a session. The new mode also answers the open asks. */
   sessionSetAsks(id: string, asks: AsksMode): Promise<void>
+  /** Changes the policy mode of a session, for the calls that follow. Open asks stay open. */
+  sessionSetPolicy(id: string, policy: PolicyMode): Promise<void>
   /**
    * Holds a session at its next boundary, or at once if it is idle. Resolves to the new state of
    * the hold.
@@ -649,6 +651,9 @@ export declare function sessionSetDebug(id: string, enabled: boolean): Promise<v
 
 /** Changes the asks mode of a session. The new mode also answers the open asks. */
 export declare function sessionSetAsks(id: string, asks: AsksMode): Promise<void>
+
+/** Changes the policy mode of a session, for the calls that follow. Open asks stay open. */
+export declare function sessionSetPolicy(id: string, policy: PolicyMode): Promise<void>
 
 /**
  * Holds a session at its next boundary, or at once if it is idle. Resolves to the new state of

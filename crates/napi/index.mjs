@@ -33,6 +33,7 @@ export const {
   sessionSetAsks,
   sessionSetDebug,
   sessionSetModel,
+  sessionSetPolicy,
   sessionSettled,
   sessionSnapshot,
   sessionToggleHold,

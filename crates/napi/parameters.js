@@ -13,6 +13,7 @@ module.exports = {
   'sessionSetModel': [{ name: 'id', type: 'string', isOptional: false }, { name: 'model', type: 'string', isOptional: false }],
   'sessionSetDebug': [{ name: 'id', type: 'string', isOptional: false }, { name: 'enabled', type: 'boolean', isOptional: false }],
   'sessionSetAsks': [{ name: 'id', type: 'string', isOptional: false }, { name: 'asks', type: 'data', isOptional: false }],
+  'sessionSetPolicy': [{ name: 'id', type: 'string', isOptional: false }, { name: 'policy', type: 'data', isOptional: false }],
   'sessionHold': [{ name: 'id', type: 'string', isOptional: false }],
   'sessionRelease': [{ name: 'id', type: 'string', isOptional: false }],
   'sessionToggleHold': [{ name: 'id', type: 'string', isOptional: false }, { name: 'shown', type: 'data', isOptional: true }],

@@ -844,6 +844,17 @@ export type SessionFact =
       by: Who
     }
   | {
+      type: 'policyChanged'
+      /**
+       * New policy mode.
+       */
+      policy: PolicyMode
+      /**
+       * Client that changed the mode.
+       */
+      by: Who
+    }
+  | {
       type: 'holdChanged'
       /**
        * New state of the hold.

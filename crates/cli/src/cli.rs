@@ -161,7 +161,7 @@ mod tests {
     fn clients_that_are_commands_are_named_as_the_command_line() {
         for command in Cli::command().get_subcommands() {
             // These do not connect to sessions.
-            if !matches!(command.get_name(), "policy" | "config" | "man") {
+            if !matches!(command.get_name(), "config" | "man") {
                 assert!(COMMANDS.contains(&command.get_name()), "{}", command.get_name());
             }
         }

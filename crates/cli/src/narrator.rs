@@ -183,7 +183,8 @@ impl Narrator {
             SessionFact::Renamed { .. }
             | SessionFact::ModelChanged { .. }
             | SessionFact::DebugChanged { .. }
-            | SessionFact::AsksChanged { .. } => Remark::new(Tone::Dim, setting(fact)?),
+            | SessionFact::AsksChanged { .. }
+            | SessionFact::PolicyChanged { .. } => Remark::new(Tone::Dim, setting(fact)?),
         };
         Some(Narration::Remark(remark))
     }

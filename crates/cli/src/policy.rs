@@ -40,7 +40,7 @@ pub(crate) struct PolicyArgs {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Mode {
+pub(crate) enum Mode {
     /// Reading inside the folder is allowed, everything else asks
     Ask,
     /// Writing inside the folder is allowed too, except to protected names
@@ -53,17 +53,22 @@ enum Mode {
     Readonly,
 }
 
+impl From<Mode> for PolicyMode {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::Ask => Self::Ask,
+            Mode::Edits => Self::Edits,
+            Mode::Sandboxed => Self::Sandboxed,
+            Mode::All => Self::All,
+            Mode::Readonly => Self::Readonly,
+        }
+    }
+}
+
 impl PolicyArgs {
     /// The mode of the command line, else of the configuration.
     pub(crate) fn mode(&self, config: &Config) -> PolicyMode {
-        match self.policy {
-            None => config.policy,
-            Some(Mode::Ask) => PolicyMode::Ask,
-            Some(Mode::Edits) => PolicyMode::Edits,
-            Some(Mode::Sandboxed) => PolicyMode::Sandboxed,
-            Some(Mode::All) => PolicyMode::All,
-            Some(Mode::Readonly) => PolicyMode::Readonly,
-        }
+        self.policy.map_or(config.policy, PolicyMode::from)
     }
 
     /// The rules of the configuration and of the command line.

@@ -108,6 +108,9 @@ pub(crate) fn setting(fact: &SessionFact) -> Option<String> {
             ("no longer logged at debug level".to_owned(), by)
         }
         SessionFact::AsksChanged { asks, by } => (asks_mode(*asks).to_owned(), by),
+        SessionFact::PolicyChanged { policy, by } => {
+            (format!("policy changed to {policy} for the calls that follow"), by)
+        }
         _ => return None,
     };
     Some(format!("{change}, {}", prose_line(&by.origin())))

@@ -19,6 +19,7 @@
 //! | `POST sessions/{id}/model` | [`ChangeModelRequest`] | none |
 //! | `POST sessions/{id}/debug` | [`DebugRequest`] | none |
 //! | `POST sessions/{id}/asks` | [`AsksRequest`] | none |
+//! | `POST sessions/{id}/policy` | [`PolicyRequest`] | none |
 //! | `POST sessions/{id}/close` | [`CloseRequest`] | none |
 //! | `GET sessions/{id}/events` | [`EventsQuery`] | a stream of [`StreamFrame`] |
 //! | `GET sessions/{session}/log` | | the exported session, as JSON lines |
@@ -50,8 +51,8 @@ use crate::time::Timestamp;
 pub use error::{ErrorBody, RequestError};
 pub use verbs::{
     AnswerRequest, Answered, AsksRequest, ChangeModelRequest, CloseRequest, DebugRequest,
-    HoldRequest, InterruptReply, InterruptRequest, PromptRequest, Prompted, ReleaseRequest,
-    RenameRequest, RunRequest, RunStarted, ToggleRequest, TurnEnd, Verb, VerbReply,
+    HoldRequest, InterruptReply, InterruptRequest, PolicyRequest, PromptRequest, Prompted,
+    ReleaseRequest, RenameRequest, RunRequest, RunStarted, ToggleRequest, TurnEnd, Verb, VerbReply,
 };
 
 /// Version of the API. A client with another version may only read the status, list the sessions

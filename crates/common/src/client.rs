@@ -12,7 +12,7 @@ const SCREEN: &str = "tui";
 const NODE: &str = "node";
 
 /// The commands of the program `holdpoint`. Each command is a client with its own name.
-pub const COMMANDS: [&str; 27] = [
+pub const COMMANDS: [&str; 28] = [
     "run",
     "loop",
     "new",
@@ -39,6 +39,7 @@ pub const COMMANDS: [&str; 27] = [
     "status",
     "daemon",
     "models",
+    "policy",
     "completions",
 ];
 

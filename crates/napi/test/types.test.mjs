@@ -49,6 +49,7 @@ everywhere('types', (getSessions) => {
     await sessions.sessionSetDebug(id, true)
     await sessions.sessionSetAsks(id, 'wait')
     await sessions.sessionSetAsks(id, 'deny')
+    await sessions.sessionSetPolicy(id, 'readonly')
     await sessions.sessionSetModel(id, 'rehearsal')
     await keep('Snapshot', sessions.sessionSettled(id))
     await sessions.sessionClose(id)

@@ -9,6 +9,7 @@ mod draft;
 mod gate;
 mod model;
 mod outbox;
+mod policy;
 mod queue;
 mod refused;
 pub(crate) mod ring;
@@ -45,6 +46,7 @@ use turn_end::TurnEndWaiters;
 
 pub(crate) use client::{Attach, Attached, ClientQueue, OlderFacts};
 pub(crate) use model::UseModel;
+pub(crate) use policy::UsePolicy;
 pub(crate) use refused::RecordRefusal;
 #[cfg(feature = "test-support")]
 pub(crate) use shutdown::PanicNow;
@@ -334,7 +336,7 @@ impl Actor for SessionActor {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
-        self.env.workspace.files().recall(self.state.files_seen().cloned());
+        self.env.workspace().files().recall(self.state.files_seen().cloned());
         if self.state.is_debug_enabled() {
             self.record_debug(true);
         }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use holdpoint_common::api::{
     AnswerRequest, Answered, AsksRequest, ChangeModelRequest, CloseRequest, DebugRequest,
-    HoldRequest, InterruptReply, InterruptRequest, PromptRequest, Prompted, ReleaseRequest,
-    RenameRequest, RunRequest, RunStarted, ToggleRequest, TurnEnd,
+    HoldRequest, InterruptReply, InterruptRequest, PolicyRequest, PromptRequest, Prompted,
+    ReleaseRequest, RenameRequest, RunRequest, RunStarted, ToggleRequest, TurnEnd,
 };
 use holdpoint_common::{
-    Answer, AskId, AsksMode, Hold, HoldState, SessionError, SessionId, Snapshot, TurnId,
+    Answer, AskId, AsksMode, Hold, HoldState, PolicyMode, SessionError, SessionId, Snapshot, TurnId,
 };
 use tokio::sync::watch;
 
@@ -238,6 +238,15 @@ impl SessionHandle {
     /// [`SessionError`] if the session is closed.
     pub async fn change_asks(&self, asks: AsksMode) -> Result<(), SessionError> {
         self.act(AsksRequest { asks }).await
+    }
+
+    /// Changes the policy mode, which judges the calls that follow, those of the open turn included.
+    /// Open asks stay open, and the rules stay as they are.
+    ///
+    /// # Errors
+    /// [`SessionError`] if the session is closed.
+    pub async fn change_policy(&self, policy: PolicyMode) -> Result<(), SessionError> {
+        self.act(PolicyRequest { policy }).await
     }
 
     /// Closes the session: cuts its turn, closes its asks, ends its processes, stops its actor and

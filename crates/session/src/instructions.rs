@@ -38,7 +38,7 @@ pub(crate) struct Instructions {
 
 /// Reads the instruction files for a turn of this session.
 pub(crate) async fn read(env: &SessionEnv) -> Instructions {
-    let workspace = env.workspace.root().to_owned();
+    let workspace = env.workspace().root().to_owned();
     let user = env.user_instructions.clone();
     let find = move || (user.and_then(|user| user_file(&user)), project_files(&workspace));
     let (user, project) = match tokio::task::spawn_blocking(find).await {

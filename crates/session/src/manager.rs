@@ -15,6 +15,7 @@ mod mending;
 mod model;
 mod open;
 mod owned;
+mod policy;
 mod registry;
 mod rename;
 mod roster;
@@ -26,7 +27,9 @@ use std::sync::Arc;
 
 use actix::prelude::*;
 use futures_util::future::{Map, Shared};
-use holdpoint_common::api::{AnswerRequest, ChangeModelRequest, CloseRequest, RenameRequest, Verb};
+use holdpoint_common::api::{
+    AnswerRequest, ChangeModelRequest, CloseRequest, PolicyRequest, RenameRequest, Verb,
+};
 use holdpoint_common::{OpenSession, SessionError, SessionId, SessionSummary, Snapshot, Supplies};
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinHandle};
@@ -185,6 +188,9 @@ handle! {
     OnSession<CloseRequest>: |registry, OnSession { id, request, .. }| registry.close(&id, &request).await;
     OnSession<ChangeModelRequest>: |registry, OnSession { id, request, supplies_to_open }| {
         registry.change_model(&id, request, supplies_to_open.as_deref()).await
+    };
+    OnSession<PolicyRequest>: |registry, OnSession { id, request, supplies_to_open }| {
+        registry.change_policy(&id, request, supplies_to_open.as_deref()).await
     };
     CheckAnswer: |registry, CheckAnswer { id, request }| registry.check_answer(&id, &request).await;
     GetEngineEnv: |registry, GetEngineEnv| Arc::clone(&registry.engine);

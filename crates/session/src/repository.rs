@@ -118,7 +118,7 @@ impl Git {
     }
 
     fn find(session: Arc<SessionEnv>) -> Option<Self> {
-        let workspace = &session.workspace;
+        let workspace = session.workspace();
         let root = workspace.root();
         if !root.ancestors().any(|folder| folder.join(".git").exists()) {
             return None;
@@ -236,7 +236,8 @@ impl Git {
             cwd: self.root.clone(),
             env: self.env.clone(),
         };
-        let running = EndOnDrop(self.session.processes(Duration::ZERO, &[]));
+        let running =
+            EndOnDrop(self.session.processes(&self.session.workspace(), Duration::ZERO, &[]));
         let processes = running.0.clone();
         tokio::task::spawn_blocking(move || output(&processes, spec)).await.ok().flatten()
     }

@@ -5,9 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
-use holdpoint_common::{Limits, PolicyError, SessionId, SessionSettings, Snapshot, Supplies};
+use holdpoint_common::{
+    Limits, PolicyError, PolicyMode, SessionId, SessionSettings, Snapshot, Supplies,
+};
 use holdpoint_tools::{Policy, Processes, Supervisor, Toolbox, Widening, Workspace, environment};
 use tokio::runtime;
+use tokio::sync::watch;
 
 use crate::context::Tokenizer;
 use crate::instructions::UserFile;
@@ -40,7 +43,9 @@ pub(crate) struct EngineEnv {
 pub(crate) struct SessionEnv {
     pub(crate) id: SessionId,
     pub(crate) model: Arc<dyn Model>,
-    pub(crate) workspace: Arc<Workspace>,
+    /// The workspace with the current policy. All clones share it, so that a change of the policy
+    /// reaches the open turn and the next actor.
+    pub(crate) workspace: watch::Sender<Arc<Workspace>>,
     pub(crate) toolbox: ToolboxMaker,
     pub(crate) supervisor: Supervisor,
     pub(crate) limits: Arc<Limits>,
@@ -85,6 +90,24 @@ impl EngineEnv {
         environment::with_direct_entries(env, root)
     }
 
+    /// The workspace of a live session with another policy mode. Its sandbox depends on the mode.
+    pub(crate) async fn with_policy_mode(
+        &self,
+        workspace: &Workspace,
+        settings: &SessionSettings,
+        mode: PolicyMode,
+    ) -> Workspace {
+        let sandboxed = SandboxedSession {
+            id: settings.id.clone(),
+            workspace: PathBuf::from(&settings.workspace),
+            env: workspace.env().to_vec(),
+            policy: mode,
+            settings: settings.sandbox.clone(),
+        };
+        let sandbox = self.sandboxes.sandbox(sandboxed).await;
+        workspace.clone().with_policy_mode(mode).with_sandbox(sandbox)
+    }
+
     pub(crate) async fn build_env(
         &self,
         model: Arc<dyn Model>,
@@ -110,9 +133,9 @@ impl EngineEnv {
         Ok(SessionEnv {
             id: settings.id.clone(),
             model,
-            workspace: Arc::new(
+            workspace: watch::Sender::new(Arc::new(
                 Workspace::new(root, env, policy).with_display(display).with_sandbox(sandbox),
-            ),
+            )),
             toolbox: Arc::clone(&self.toolbox),
             supervisor: self.supervisor.clone(),
             limits: Arc::clone(&self.limits),
@@ -127,10 +150,20 @@ impl EngineEnv {
 }
 
 impl SessionEnv {
-    /// An empty set of processes, in the sandbox of the session with these widenings. Their label lets a daemon find the
-    /// session of a client that it refuses.
-    pub(crate) fn processes(&self, grace: Duration, widenings: &[Widening]) -> Processes {
-        let sandbox = self.workspace.sandbox().and_then(|sandbox| sandbox.widened(widenings));
+    /// The workspace with the current policy.
+    pub(crate) fn workspace(&self) -> Arc<Workspace> {
+        Arc::clone(&self.workspace.borrow())
+    }
+
+    /// An empty set of processes, in the sandbox of the workspace with these widenings. Their label
+    /// lets a daemon find the session of a client that it refuses.
+    pub(crate) fn processes(
+        &self,
+        workspace: &Workspace,
+        grace: Duration,
+        widenings: &[Widening],
+    ) -> Processes {
+        let sandbox = workspace.sandbox().and_then(|sandbox| sandbox.widened(widenings));
         Processes::labelled(self.supervisor.clone(), grace, self.id.as_str()).sandboxed(sandbox)
     }
 

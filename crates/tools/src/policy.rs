@@ -121,6 +121,18 @@ impl Policy {
         })
     }
 
+    /// The mode: the verdict on calls that no rule covers.
+    #[must_use]
+    pub fn mode(&self) -> PolicyMode {
+        self.mode
+    }
+
+    /// Sets the mode.
+    #[must_use]
+    pub(crate) fn with_mode(self, mode: PolicyMode) -> Self {
+        Self { mode, ..self }
+    }
+
     /// Protects these folders and everything below them, inside or outside the workspace. As for a
     /// protected name, every write there asks under `ask` and `edits`, even where a rule allows it.
     #[must_use]

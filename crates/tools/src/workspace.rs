@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use holdpoint_common::PolicyMode;
+
 use crate::files::Files;
 use crate::policy::Policy;
 use crate::sandbox::Sandbox;
@@ -44,6 +46,13 @@ impl Workspace {
     pub fn with_sandbox(self, sandbox: Option<Sandbox>) -> Self {
         let compares = sandbox.as_ref().is_some_and(|sandbox| sandbox.protected_files().is_some());
         Self { policy: self.policy.sandboxed(compares), sandbox, ..self }
+    }
+
+    /// Sets the mode of the policy. A new mode may need another
+    /// [sandbox](Self::with_sandbox).
+    #[must_use]
+    pub fn with_policy_mode(self, mode: PolicyMode) -> Self {
+        Self { policy: self.policy.with_mode(mode), ..self }
     }
 
     /// The workspace folder: absolute, links resolved.

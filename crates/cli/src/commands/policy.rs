@@ -1,19 +1,23 @@
-//! The command `holdpoint policy`, which explains verdicts.
+//! The command `holdpoint policy`, which explains verdicts and changes the mode of a session.
 
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use holdpoint_common::{SandboxLevel, Verdict};
+use holdpoint_common::{PolicyMode, SandboxLevel, Verdict};
 use holdpoint_session::folders::Folders;
 use holdpoint_tools::shown::{line, prose_line};
 use holdpoint_tools::{Act, Judgement, Place};
 use serde_json::{Value, json};
 
 use crate::error::CliError;
-use crate::policy::{self, PolicyArgs};
+use crate::policy::{self, Mode, PolicyArgs};
+use crate::runtime::block_on;
+use crate::select::{SessionArg, show_resolved};
+use crate::sessions::{is_saved, sessions};
+use crate::summaries::not_saved_suffix;
 use crate::ui::Ui;
 
-/// Explain what the policy allows, asks about and denies
+/// Explain what the policy allows, asks about and denies, or change the mode of a session
 ///
 /// A policy is a mode and rules. The mode sets which calls need no approval: `--policy ask`,
 /// `edits`, `sandboxed`, `all` or `readonly`. Rules are set in the configuration, under `[rules]` as
@@ -37,6 +41,25 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 enum PolicyCommand {
     Explain(Explain),
+    Set(Set),
+}
+
+/// Change the policy mode of a session, for the calls that follow
+///
+/// The new mode also judges the later calls of the open turn. Open asks stay open, and the rules of
+/// the session stay as they are. A saved session is opened.
+#[derive(Debug, clap::Args)]
+struct Set {
+    #[command(flatten)]
+    session: SessionArg,
+
+    /// The new mode
+    #[arg(value_enum)]
+    mode: Mode,
+
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
 }
 
 /// Print the policy's verdict on each part of a command, and the reason; nothing is run
@@ -70,6 +93,29 @@ struct Explain {
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     match &args.command {
         PolicyCommand::Explain(explain) => explain.carry_out(folders, ui),
+        PolicyCommand::Set(set) => set.carry_out(folders, ui),
+    }
+}
+
+impl Set {
+    fn carry_out(&self, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
+        let policy = PolicyMode::from(self.mode);
+        let changed = async {
+            let sessions = sessions(folders, "policy").await?;
+            let session = sessions.get(&self.session.session).await?;
+            session.change_policy(policy).await?;
+            let saved = is_saved(&sessions, session.id()).await;
+            Ok::<_, CliError>((session.snapshot(), saved))
+        };
+        let (snapshot, saved) = block_on(changed)?;
+        show_resolved(&self.session.session, &snapshot, ui)?;
+        if self.json {
+            let id = &snapshot.settings.id;
+            ui.json(&json!({ "session": id, "policy": policy, "saved": saved }))?;
+        } else {
+            ui.print(&format!("policy: {policy}{}\n", not_saved_suffix(saved)))?;
+        }
+        Ok(0)
     }
 }
 

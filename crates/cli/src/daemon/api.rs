@@ -22,8 +22,8 @@ use actix_web::HttpResponse;
 use actix_web::web::{self, ServiceConfig};
 use holdpoint_common::api::{
     AnswerRequest, AsksRequest, ChangeModelRequest, CloseRequest, DebugRequest, HoldRequest,
-    InterruptRequest, PromptRequest, ReleaseRequest, RenameRequest, RequestError, RunRequest,
-    ToggleRequest, Verb,
+    InterruptRequest, PolicyRequest, PromptRequest, ReleaseRequest, RenameRequest, RequestError,
+    RunRequest, ToggleRequest, Verb,
 };
 
 pub(super) use self::body::read_ahead;
@@ -79,6 +79,9 @@ fn resources() -> Vec<Resource> {
         Resource::verb::<RenameRequest>("Rename a session. A saved session stays saved."),
         Resource::verb::<ChangeModelRequest>("Change the model of a session."),
         Resource::verb::<DebugRequest>("Turn debug logging of a session on or off."),
+        Resource::verb::<PolicyRequest>(
+            "Change the policy mode of a session, for the calls that follow.",
+        ),
         Resource::verb::<CloseRequest>("Close a session, live or not. It stays saved."),
     ]
 }

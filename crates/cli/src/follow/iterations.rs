@@ -136,6 +136,7 @@ fn has_own_lines(body: &Body) -> bool {
                         | SessionFact::ModelChanged { .. }
                         | SessionFact::DebugChanged { .. }
                         | SessionFact::AsksChanged { .. }
+                        | SessionFact::PolicyChanged { .. }
                         | SessionFact::Restored { .. }
                         | SessionFact::ClientRefused(_)
                 )

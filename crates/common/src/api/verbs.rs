@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Answer, AnswerError, AskId, AsksMode, Hold, HoldAt, HoldState, ModelSupplies, Outcome,
-    PromptId, Receipt, RunLimits, SessionId, Supplies, TurnId,
+    PolicyMode, PromptId, Receipt, RunLimits, SessionId, Supplies, TurnId,
 };
 
 /// A request of a client to one session.
@@ -341,4 +341,18 @@ pub struct AsksRequest {
 impl Verb for AsksRequest {
     type Reply = ();
     const PATH: &'static str = "/sessions/{id}/asks";
+}
+
+/// A request to change the policy mode of a session. The new mode judges the calls that follow;
+/// open asks stay open. The rules of the session stay as they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PolicyRequest {
+    /// New policy mode.
+    pub policy: PolicyMode,
+}
+
+impl Verb for PolicyRequest {
+    type Reply = ();
+    const PATH: &'static str = "/sessions/{id}/policy";
 }

@@ -11,6 +11,7 @@ use crate::id::{AskId, CallId, PromptId, TaskId, TurnId};
 use crate::instructions::InstructionFile;
 use crate::job::{Job, JobEnd};
 use crate::message::{AssistantMessage, Omission, ToolResult};
+use crate::policy::PolicyMode;
 use crate::run::{RunEnd, RunLimits, RunProgress, RunSettings};
 use crate::session::SessionSettings;
 use crate::task::{Note, TaskState};
@@ -95,6 +96,14 @@ kinds! {
         "asksChanged" => AsksChanged {
             /// New asks mode.
             asks: AsksMode,
+            /// Client that changed the mode.
+            by: Who,
+        },
+        /// The policy mode of the session was changed. It judges the calls that follow; open asks
+        /// stay open.
+        "policyChanged" => PolicyChanged {
+            /// New policy mode.
+            policy: PolicyMode,
             /// Client that changed the mode.
             by: Who,
         },

@@ -68,6 +68,7 @@ fn session_fact_bytes(fact: &SessionFact) -> usize {
         | SessionFact::Closed { .. }
         | SessionFact::DebugChanged { .. }
         | SessionFact::AsksChanged { .. }
+        | SessionFact::PolicyChanged { .. }
         | SessionFact::HoldChanged { .. } => 0,
     }
 }

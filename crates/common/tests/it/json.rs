@@ -163,6 +163,7 @@ fn facts() -> Vec<Fact> {
         Fact::Session(SessionFact::ModelChanged { model: "openai/gpt-5".into(), by: who() }),
         Fact::Session(SessionFact::DebugChanged { enabled: true, by: who() }),
         Fact::Session(SessionFact::AsksChanged { asks: AsksMode::Deny, by: who() }),
+        Fact::Session(SessionFact::PolicyChanged { policy: PolicyMode::Edits, by: who() }),
         Fact::Session(SessionFact::ClientRefused(RefusedClient {
             pid: 4711,
             program: "curl".into(),

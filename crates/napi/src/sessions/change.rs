@@ -1,6 +1,6 @@
 //! Functions that change a session's name, model, asks mode or debug log.
 
-use holdpoint_common::AsksMode;
+use holdpoint_common::{AsksMode, PolicyMode};
 use napi::Env;
 use napi::bindgen_prelude::{PromiseRaw, Unknown};
 use napi_derive::napi;
@@ -78,6 +78,25 @@ impl Sessions {
         promise_void(
             env,
             self.act(id, move |session| async move { Ok(session.change_asks(asks).await?) }),
+        )
+    }
+
+    /// Changes the policy mode of a session, for the calls that follow. Open asks stay open.
+    #[napi(
+        catch_unwind,
+        ts_args_type = "id: string, policy: PolicyMode",
+        ts_return_type = "Promise<void>"
+    )]
+    pub fn session_set_policy<'env>(
+        &self,
+        env: &'env Env,
+        id: String,
+        policy: Unknown<'_>,
+    ) -> napi::Result<PromiseRaw<'env, ()>> {
+        let policy = argument::<PolicyMode>(env, "policy", policy)?;
+        promise_void(
+            env,
+            self.act(id, move |session| async move { Ok(session.change_policy(policy).await?) }),
         )
     }
 }

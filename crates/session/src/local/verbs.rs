@@ -8,8 +8,8 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use holdpoint_common::api::{
     AnswerRequest, AsksRequest, ChangeModelRequest, CloseRequest, DebugRequest, HoldRequest,
-    InterruptRequest, PromptRequest, ReleaseRequest, RenameRequest, RunRequest, ToggleRequest,
-    Verb,
+    InterruptRequest, PolicyRequest, PromptRequest, ReleaseRequest, RenameRequest, RunRequest,
+    ToggleRequest, Verb,
 };
 use holdpoint_common::{Refused, SessionError, SessionId, Supplies};
 
@@ -72,7 +72,7 @@ by_actor!(
     DebugRequest,
     AsksRequest
 );
-by_manager!(RenameRequest, ChangeModelRequest, CloseRequest);
+by_manager!(RenameRequest, ChangeModelRequest, PolicyRequest, CloseRequest);
 
 /// A session gets an actor for an answer only if it would accept the answer.
 impl CarryOut for AnswerRequest {

@@ -82,10 +82,17 @@ impl Owned {
         let (registry, id) = (&self.registry, &self.id);
         let StartState { mut state, mut numbers, log, restored, env } = start;
         let mut corrections = Vec::new();
-        // The actor that failed may have changed the model without saving that.
+        // The actor that failed may have changed the model or the policy without saving that.
         if env.model.name() != state.settings().model {
             corrections.push(Fact::Session(SessionFact::ModelChanged {
                 model: env.model.name().to_owned(),
+                by: Who::named("holdpoint"),
+            }));
+        }
+        let policy = env.workspace().policy().mode();
+        if policy != state.settings().policy {
+            corrections.push(Fact::Session(SessionFact::PolicyChanged {
+                policy,
                 by: Who::named("holdpoint"),
             }));
         }

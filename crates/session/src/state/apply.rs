@@ -83,6 +83,9 @@ impl State {
             SessionFact::AsksChanged { asks, .. } => {
                 Arc::make_mut(&mut self.settings).asks = *asks;
             }
+            SessionFact::PolicyChanged { policy, .. } => {
+                Arc::make_mut(&mut self.settings).policy = *policy;
+            }
             SessionFact::HoldChanged { hold } => {
                 self.hold = hold.clone();
                 if let (Hold::Standing { .. }, Some(run)) = (hold, &mut self.run) {

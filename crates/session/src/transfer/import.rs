@@ -308,6 +308,7 @@ fn adopt_session_fact(fact: &mut SessionFact, id: &SessionId) {
         }
         SessionFact::DebugChanged { enabled, .. } => *enabled = false,
         SessionFact::AsksChanged { asks, .. } => *asks = AsksMode::Wait,
+        SessionFact::PolicyChanged { policy, .. } => *policy = PolicyMode::Ask,
         SessionFact::Restored { .. }
         | SessionFact::Closed { .. }
         | SessionFact::ModelChanged { .. }

@@ -11,6 +11,7 @@ use holdpoint_common::{
 };
 use holdpoint_tools::{
     Act, Asker, Intent, Judgement, Sink, Tool, ToolContext, ToolError, ToolOutcome, Widening,
+    Workspace,
 };
 use tokio::sync::oneshot;
 
@@ -36,8 +37,8 @@ impl CallEnd {
     }
 }
 
-/// A tool, the intent of its call, and the policy's judgement.
-type Judged = (Box<dyn Tool>, Intent, Judgement);
+/// A tool, the intent of its call, the policy's judgement, and the workspace with that policy.
+type Judged = (Box<dyn Tool>, Intent, Judgement, Arc<Workspace>);
 
 /// The result of a call's thread.
 struct Returned {
@@ -55,7 +56,7 @@ impl Runner {
     ) -> CallEnd {
         let not_run =
             |status, why: String| CallEnd::from_result(ToolResult::not_run(call.id, status, why));
-        let (tool, mut intent, judgement) = match self.judge(&call, tool).await {
+        let (tool, mut intent, judgement, workspace) = match self.judge(&call, tool).await {
             Ok(judged) => judged,
             Err((status, why)) => {
                 order.wait_for_earlier().await;
@@ -74,7 +75,9 @@ impl Runner {
             }
         };
         match self.gate_in_order(order, Gate::Tool { call: call.id, clearance }).await {
-            GateAnswer::Call { approved } => self.run_tool(call, tool, &widenings, approved).await,
+            GateAnswer::Call { approved } => {
+                self.run_tool(call, tool, workspace, &widenings, approved).await
+            }
             // A judged tool keeps resources for its call. It is dropped here, which releases them.
             GateAnswer::Denied(why) => not_run(ToolStatus::Denied, why),
             GateAnswer::Step(_) | GateAnswer::Limit(_) | GateAnswer::Cut => {
@@ -90,11 +93,11 @@ impl Runner {
         call: &ToolCall,
         tool: Box<dyn Tool>,
     ) -> Result<Judged, (ToolStatus, String)> {
-        let (input, workspace) = (call.input.clone(), Arc::clone(&self.env.workspace));
+        let (input, workspace) = (call.input.clone(), self.env.workspace());
         let judged = tokio::task::spawn_blocking(move || {
             let intent = tool.intent(&input, &workspace)?;
             let judgement = workspace.policy().judge(tool.name(), &intent.acts, workspace.root());
-            Ok::<_, ToolError>((tool, intent, judgement))
+            Ok::<_, ToolError>((tool, intent, judgement, workspace))
         });
         let judged = tokio::select! {
             biased;
@@ -116,15 +119,16 @@ impl Runner {
         &self,
         call: ToolCall,
         mut tool: Box<dyn Tool>,
+        workspace: Arc<Workspace>,
         widenings: &[Widening],
         approved: Option<AskRequest>,
     ) -> CallEnd {
         let limits = &self.env.limits;
-        let processes = self.env.processes(limits.grace(), widenings);
+        let processes = self.env.processes(&workspace, limits.grace(), widenings);
         let sink = Arc::new(LaneSink::new(call.id, self.lane.clone()));
         let context = ToolContext::new(
             call.name.clone(),
-            Arc::clone(&self.env.workspace),
+            workspace,
             Asker::new(self.asks.clone(), self.turn, call.id),
             Arc::clone(&sink) as Arc<dyn Sink>,
             processes.clone(),

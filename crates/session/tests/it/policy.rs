@@ -10,7 +10,7 @@ use holdpoint_common::{
     ToolStatus,
 };
 use holdpoint_session::testing::{Harness, Recorder, ScriptedModel, reply};
-use holdpoint_session::{OpenSession, Sessions};
+use holdpoint_session::{OpenSession, Refused, SessionError, Sessions};
 use serde_json::json;
 
 /// A harness, a home folder, and a folder of programs that only leave a mark with their name.
@@ -296,6 +296,49 @@ async fn m_a6_a_call_that_a_rule_may_deny_needs_a_person() {
     session.change_asks(AsksMode::Approve).await.unwrap();
     events.turn_finished().await;
     assert!(!world.work("ran denied").exists());
+}
+
+#[tokio::test]
+async fn m_e7_a_changed_mode_judges_the_next_call_and_leaves_the_open_ask() {
+    let world = World::new();
+    let touch = |name: &str| json!({ "command": format!("touch {name}") });
+    world.harness.model.then(reply().call("shell", touch("asked")));
+    world.harness.model.then(reply().call("shell", touch("allowed"))).then(reply().text("ok"));
+    let session = world.session(PolicyRules::default()).policy(PolicyMode::Ask);
+    let session = world.sessions().open(session).await.unwrap();
+    let mut events = world.harness.watch(&session).await;
+    session.prompt("go").await.unwrap();
+    let ask = events.asked().await;
+    session.change_policy(PolicyMode::All).await.unwrap();
+    assert_eq!(session.snapshot().settings.policy, PolicyMode::All);
+    assert!(!world.work("asked").exists());
+    assert_eq!(session.snapshot().asks, [ask], "the open ask stays open");
+    let seq = session.snapshot().seq;
+    session.change_policy(PolicyMode::All).await.unwrap();
+    assert_eq!(session.snapshot().seq, seq, "the same mode changes nothing");
+    events.answer(Answer::Approve { always: false }).await.unwrap();
+    events.turn_finished().await;
+    assert!(world.work("asked").exists() && world.work("allowed").exists());
+    session.close().await.unwrap();
+    assert_eq!(
+        session.change_policy(PolicyMode::Ask).await,
+        Err(SessionError::Refused(Refused::Closed))
+    );
+}
+
+#[tokio::test]
+async fn m_e7_a_changed_mode_survives_a_fault_of_the_session() {
+    let world = World::new();
+    let session = world.session(PolicyRules::default()).policy(PolicyMode::All);
+    let session = world.sessions().open(session).await.unwrap();
+    session.change_policy(PolicyMode::Readonly).await.unwrap();
+    session.panic_now().await;
+    world.harness.model.then(reply().call("shell", json!({ "command": "touch made" })));
+    world.harness.model.then(reply().text("ok"));
+    session.prompt("go").await.unwrap();
+    session.settled().await.unwrap();
+    assert_eq!(session.snapshot().settings.policy, PolicyMode::Readonly);
+    assert!(!world.work("made").exists());
 }
 
 /// A tool that has judged a folder keeps it open until it runs. A tool that does not run must close

@@ -33,6 +33,7 @@ try $H prompt $S 'say hello'
 try $H hold $S
 try $H release $S
 try $H asks $S wait
+try $H policy set $S all
 try $H rename $S other
 try ask http://x/v1/status
 try ask http://x/v1/sessions

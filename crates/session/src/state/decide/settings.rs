@@ -1,6 +1,6 @@
-//! Decisions on a session's settings: its name, its model and its log level.
+//! Decisions on a session's settings: its name, model, policy mode and log level.
 
-use holdpoint_common::api::{ChangeModelRequest, DebugRequest, RenameRequest};
+use holdpoint_common::api::{ChangeModelRequest, DebugRequest, PolicyRequest, RenameRequest};
 use holdpoint_common::{Refused, SessionFact, Who, check_name};
 
 use super::DecisionBuilder;
@@ -40,6 +40,17 @@ impl Decide for DebugRequest {
         builder.check_open()?;
         if builder.state.debug != self.enabled {
             builder.record(SessionFact::DebugChanged { enabled: self.enabled, by: by.clone() });
+        }
+        Ok(())
+    }
+}
+
+/// Changes the mode that judges the calls to come. An ask that is open stays open.
+impl Decide for PolicyRequest {
+    fn decide(&self, by: &Who, builder: &mut DecisionBuilder<'_>) -> Result<(), Refused> {
+        builder.check_open()?;
+        if builder.state.settings.policy != self.policy {
+            builder.record(SessionFact::PolicyChanged { policy: self.policy, by: by.clone() });
         }
         Ok(())
     }

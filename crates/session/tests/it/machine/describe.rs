@@ -108,6 +108,9 @@ pub(super) fn fact(fact: &Fact) -> String {
             format!("DebugChanged({enabled})")
         }
         Fact::Session(SessionFact::AsksChanged { asks, .. }) => format!("AsksChanged({asks})"),
+        Fact::Session(SessionFact::PolicyChanged { policy, .. }) => {
+            format!("PolicyChanged({policy})")
+        }
         Fact::Session(SessionFact::ClientRefused(refused)) => {
             format!("ClientRefused({})", refused.program)
         }

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use holdpoint_common::api::{
     AnswerRequest, AsksRequest, ChangeModelRequest, CloseRequest, DebugRequest, HoldRequest,
-    InterruptReply, InterruptRequest, PromptRequest, Prompted, ReleaseRequest, RenameRequest,
-    RunRequest, RunStarted, ToggleRequest, Verb,
+    InterruptReply, InterruptRequest, PolicyRequest, PromptRequest, Prompted, ReleaseRequest,
+    RenameRequest, RunRequest, RunStarted, ToggleRequest, Verb,
 };
 use holdpoint_common::{
-    Answer, AskId, AskRequest, AsksMode, CallId, Event, Hold, HoldState, JobEnd, PromptId, Refused,
-    RefusedClient, RestoreCause, TaskRequest, TurnId, Who,
+    Answer, AskId, AskRequest, AsksMode, CallId, Event, Hold, HoldState, JobEnd, PolicyMode,
+    PromptId, Refused, RefusedClient, RestoreCause, TaskRequest, TurnId, Who,
 };
 use holdpoint_session::state::{
     self, ByClient, ChangeTasks, Decide, Gate, GateReply, JobEnded, JobStarted, Moment, PassGate,
@@ -33,6 +33,7 @@ pub(super) enum Input {
     Debug { enabled: bool, by: Who },
     ClientRefused(RefusedClient),
     Asks { asks: AsksMode, by: Who },
+    Policy { policy: PolicyMode, by: Who },
     Close { unused_since: Option<u64>, by: Who },
     Shutdown,
     Ask { turn: TurnId, call: CallId, request: AskRequest },
@@ -102,6 +103,7 @@ pub(super) fn decide(state: &State, moment: Moment<'_>, input: Input) -> Result<
         Input::Debug { enabled, by } => at.verb(DebugRequest { enabled }, by, |()| Reply::Noted),
         Input::ClientRefused(refused) => at.input(refused, |()| Reply::Noted),
         Input::Asks { asks, by } => at.verb(AsksRequest { asks }, by, |()| Reply::Noted),
+        Input::Policy { policy, by } => at.verb(PolicyRequest { policy }, by, |()| Reply::Noted),
         Input::Close { unused_since, by } => {
             at.verb(CloseRequest { unused_since }, by, |()| Reply::Closing)
         }

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use holdpoint_common::api::RunRequest;
 use holdpoint_common::{
     Answer, AskFact, AskId, AskRequest, AsksMode, AssistantMessage, BlockKind, CallId, Event, Fact,
-    HoldAt, HoldState, Outcome, PauseKind, QuestionReply, Refused, RestoreCause, RunFact,
-    RunLimits, StopHow, TaskId, TaskRequest, TaskState, TurnFact, TurnId,
+    HoldAt, HoldState, Outcome, PauseKind, PolicyMode, QuestionReply, Refused, RestoreCause,
+    RunFact, RunLimits, StopHow, TaskId, TaskRequest, TaskState, TurnFact, TurnId,
 };
 use holdpoint_session::state::{CallStage, Gate, Phase, Report, State};
 use holdpoint_tools::testing::rounds;
@@ -306,6 +306,10 @@ fn anything(bench: &Bench, [kind, a, b, c]: [u8; 4]) -> Input {
         },
         38 if a < 128 => Input::Model { model: format!("own/{}", b % 3), by },
         38 if a < 160 => refused_client(),
+        38 if a < 192 => {
+            let policy = [PolicyMode::Ask, PolicyMode::Edits, PolicyMode::Readonly];
+            Input::Policy { policy: policy[usize::from(b % 3)], by }
+        }
         38 => Input::Debug { enabled: b < 128, by },
         39 => {
             let asks = [AsksMode::Wait, AsksMode::Wait, AsksMode::Deny, AsksMode::Approve]

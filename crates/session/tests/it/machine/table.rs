@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use holdpoint_common::api::RunRequest;
 use holdpoint_common::{
-    Answer, AskId, AskRequest, AsksMode, HoldState, Outcome, PauseKind, QuestionReply,
+    Answer, AskId, AskRequest, AsksMode, HoldState, Outcome, PauseKind, PolicyMode, QuestionReply,
     RestoreCause, SessionStatus, TaskState, TurnId,
 };
 use holdpoint_session::state::{CallStage, Clearance, Confirm, Gate, GateReply, Phase, Report};
@@ -205,6 +205,8 @@ fn inputs(bench: &Bench) -> Vec<(&'static str, Input)> {
         ("asks: wait", Input::Asks { asks: AsksMode::Wait, by: ben() }),
         ("asks: deny", Input::Asks { asks: AsksMode::Deny, by: ben() }),
         ("asks: approve", Input::Asks { asks: AsksMode::Approve, by: ben() }),
+        ("policy: ask", Input::Policy { policy: PolicyMode::Ask, by: ben() }),
+        ("policy: edits", Input::Policy { policy: PolicyMode::Edits, by: ben() }),
         ("close", Input::Close { unused_since: None, by: ben() }),
         ("close, unused since now", Input::Close { unused_since: Some(bench.next - 1), by: ben() }),
         ("close, unused since its opening", Input::Close { unused_since: Some(1), by: ben() }),

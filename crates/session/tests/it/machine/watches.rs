@@ -887,6 +887,7 @@ impl Property for Holds {
                 | Input::Debug { .. }
                 | Input::ClientRefused(_)
                 | Input::Asks { .. }
+                | Input::Policy { .. }
                 | Input::Close { .. }
                 | Input::Ask { .. }
                 | Input::JobStarted { .. }
