@@ -8,8 +8,8 @@ use clap_complete::CompleteEnv;
 use holdpoint_session::folders::Folders;
 
 use crate::commands::{
-    answer, asks, attach, close, completions, config, daemon, hold, inbox, interrupt, list, logs,
-    r#loop, man, models, new, policy, prompt, rename, rm, run, show, status, transfer, wait,
+    acp, answer, asks, attach, close, completions, config, daemon, hold, inbox, interrupt, list,
+    logs, r#loop, man, models, new, policy, prompt, rename, rm, run, show, status, transfer, wait,
 };
 use crate::daemon::Daemon;
 use crate::error::{CliError, exit};
@@ -61,6 +61,7 @@ enum Command {
     Export(transfer::Export),
     Import(transfer::Import),
     Status(status::Args),
+    Acp(acp::Args),
     Daemon(daemon::Args),
     Models(models::Args),
     Policy(policy::Args),
@@ -134,6 +135,7 @@ fn carry_out_command(
         Some(Command::Import(args)) => transfer::import(&args, folders, ui),
         Some(Command::Rm(args)) => rm::carry_out(&args, folders, ui),
         Some(Command::Status(args)) => status::carry_out(&args, folders, ui),
+        Some(Command::Acp(args)) => acp::carry_out(&args, folders),
         Some(Command::Daemon(args)) => daemon::carry_out(&args, folders, ui),
         Some(Command::Models(args)) => models::carry_out(&args, folders, ui),
         Some(Command::Policy(args)) => policy::carry_out(&args, folders, ui),
@@ -160,13 +162,14 @@ mod tests {
     #[test]
     fn clients_that_are_commands_are_named_as_the_command_line() {
         for command in Cli::command().get_subcommands() {
-            // These do not connect to sessions.
-            if !matches!(command.get_name(), "config" | "man") {
+            // These do not connect to sessions, or are the client of an editor.
+            if !matches!(command.get_name(), "config" | "man" | "acp") {
                 assert!(COMMANDS.contains(&command.get_name()), "{}", command.get_name());
             }
         }
         assert_eq!(Who::named("approve").origin(), "from the command line");
         assert_eq!(Who { name: "tui".into(), pid: Some(7) }.origin(), "from the screen (pid 7)");
+        assert_eq!(Who::named("acp").origin(), "from the editor");
         assert_eq!(Who::named("curl/8.5.0").origin(), "by curl/8.5.0");
     }
 }

@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+pub(crate) mod acp;
 pub(crate) mod answer;
 pub(crate) mod asks;
 pub(crate) mod attach;

@@ -88,6 +88,16 @@ impl CliError {
         self.misses_session
     }
 
+    /// Whether the user has to change the request, the configuration or the environment.
+    pub(crate) fn is_usage(&self) -> bool {
+        self.code == USAGE
+    }
+
+    /// The hint.
+    pub(crate) fn hint_text(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
     /// Adds the hint that the store was damaged.
     pub(crate) fn in_damaged_store(self) -> Self {
         let hint =

@@ -1,5 +1,6 @@
 //! The program `holdpoint`: runs coding agents from a terminal, a script or a service.
 
+mod acp;
 mod ask_keys;
 mod cli;
 mod commands;

@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 /// Client name of the screen.
 const SCREEN: &str = "tui";
 
+/// Client name of an editor that uses the Agent Client Protocol.
+const EDITOR: &str = "acp";
+
 /// Client name of a Node.js program that sets none.
 const NODE: &str = "node";
 
@@ -66,6 +69,7 @@ impl Who {
     pub fn origin_without_pid(&self) -> String {
         match &*self.name {
             SCREEN => "from the screen".to_owned(),
+            EDITOR => "from the editor".to_owned(),
             NODE => "from Node.js".to_owned(),
             command if COMMANDS.contains(&command) => "from the command line".to_owned(),
             other => format!("by {other}"),

@@ -232,3 +232,13 @@ fn blocking_receives_are_only_in_tools_and_own_threads() {
         ]
     );
 }
+
+/// The protocol changes often, so one room knows its types.
+#[test]
+fn m_h1_only_the_agent_for_editors_names_the_types_of_the_protocol() {
+    for krate in ["common", "tools", "session", "cli", "napi"] {
+        let mut found = places(krate, &["agent_client_protocol"]);
+        found.retain(|place| !(krate == "cli" && place.starts_with("acp")));
+        assert_eq!(found, Vec::<String>::new(), "{krate}");
+    }
+}

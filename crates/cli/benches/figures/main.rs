@@ -25,6 +25,8 @@
 fn main() {}
 
 #[cfg(target_os = "linux")]
+mod acp;
+#[cfg(target_os = "linux")]
 mod api;
 #[cfg(target_os = "linux")]
 mod asks;
@@ -107,6 +109,7 @@ fn main() {
     program::measure(&table);
     daemon::measure(&table);
     api::measure(&table);
+    acp::measure(&table);
     hostile::measure(&table);
     many::measure(&table);
     stored::measure(&table);

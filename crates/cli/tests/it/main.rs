@@ -8,6 +8,7 @@
     reason = "a test"
 )]
 
+mod acp;
 mod cli;
 mod daemon;
 mod screen;

@@ -20,6 +20,14 @@ use crate::world::{Ran, patience, program};
 /// as the user, or to read the user's sessions.
 const REQUESTS: &str = r#"
 ask() { curl -sS -w "%{http_code}" --max-time "${MAX:-300}" --unix-socket "$SOCKET" "$@"; }
+# The program keeps reading until its second reply has come.
+acp() {
+    rm -f acp.out
+    { printf '{"id":%s,"method":"%s","params":{%s}}\n' 1 initialize '"protocolVersion":1' \
+        2 session/load '"cwd":"/","mcpServers":[],"sessionId":"'$S'"'
+    until grep -q '"id":2' acp.out; do sleep 0.01; done; } | $H acp > acp.out
+    cat acp.out
+}
 try() { echo "$WAY|$*|$("$@" 2>&1 < /dev/null | tr '\n' ' ')"; }
 try $H status
 try $H list
@@ -35,6 +43,7 @@ try $H release $S
 try $H asks $S wait
 try $H policy set $S all
 try $H rename $S other
+try acp
 try ask http://x/v1/status
 try ask http://x/v1/sessions
 try ask http://x/v1/events

@@ -1,0 +1,157 @@
+//! Requests that take the daemon's time: opening, listing and deleting sessions.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use agent_client_protocol_schema::v1::{
+    DeleteSessionResponse, Error, ErrorCode, ListSessionsRequest, Meta, NewSessionRequest,
+    RequestId, SessionId,
+};
+use holdpoint_common::SessionId as OwnId;
+use holdpoint_session::folders::Folders;
+use holdpoint_session::model::Catalog;
+use holdpoint_session::{AttachFrom, OpenSession, SessionHandle, Sessions};
+use serde_json::Value;
+
+use super::{Finished, check_folder};
+use crate::acp::list;
+use crate::acp::modes::Models;
+use crate::acp::rpc::{failure, from_cli_error};
+use crate::acp::session::{OpenedSession, Opening};
+use crate::error::CliError;
+use crate::sessions::{daemon_sessions, supplies};
+
+/// The name of this client, which other clients show as the editor.
+const CLIENT: &str = "acp";
+
+/// A session to open.
+pub(super) enum Open {
+    New(NewSessionRequest),
+    Saved { id: SessionId, from: AttachFrom, opening: Opening },
+}
+
+/// A new session.
+///
+/// # Errors
+/// An error for the editor, if the request can't be carried out.
+pub(super) fn new(request: NewSessionRequest) -> Result<Open, Error> {
+    check_folder(&request.cwd)?;
+    Ok(Open::New(request))
+}
+
+/// A session with its history.
+///
+/// # Errors
+/// An error for the editor, if the request can't be carried out.
+pub(super) fn load(id: &SessionId, cwd: &Path) -> Result<Open, Error> {
+    check_folder(cwd)?;
+    Ok(Open::Saved { id: id.clone(), from: AttachFrom::start(), opening: Opening::Load })
+}
+
+/// A session without its history. With `_meta.holdpoint.cursor`, the events after that number are
+/// shown.
+///
+/// # Errors
+/// An error for the editor, if the request can't be carried out.
+pub(super) fn resume(id: &SessionId, cwd: &Path, meta: Option<&Meta>) -> Result<Open, Error> {
+    check_folder(cwd)?;
+    let cursor = meta.and_then(|meta| meta.get("holdpoint")?.get("cursor"));
+    let from = match cursor.map(Value::as_u64) {
+        None => AttachFrom::now(),
+        Some(Some(cursor)) => AttachFrom::after(cursor),
+        Some(None) => {
+            let message = "`_meta.holdpoint.cursor` must be the number of an event";
+            return Err(failure(ErrorCode::InvalidParams, message));
+        }
+    };
+    Ok(Open::Saved { id: id.clone(), from, opening: Opening::Resume })
+}
+
+impl Open {
+    /// The session, if it is not a new one.
+    pub(super) fn session(&self) -> Option<&SessionId> {
+        match self {
+            Self::New(_) => None,
+            Self::Saved { id, .. } => Some(id),
+        }
+    }
+
+    /// Opens the session and attaches to it.
+    pub(super) async fn carry_out(self, request: RequestId, folders: Arc<Folders>) -> Finished {
+        match self.open(&folders).await {
+            Ok(session) => Finished::Opened { request, session: Box::new(session) },
+            Err(error) => Finished::Reply { request, result: Err(from_cli_error(&error)) },
+        }
+    }
+
+    async fn open(self, folders: &Folders) -> Result<OpenedSession, CliError> {
+        let Client { sessions, catalog, config } = Client::new(folders).await?;
+        let (handle, from, opening): (SessionHandle, _, _) = match self {
+            Self::New(request) => {
+                let open = OpenSession::in_folder(request.cwd)
+                    .configured(&config)
+                    .model(catalog.default_name().name);
+                (sessions.open(open).await?, AttachFrom::now(), Opening::New)
+            }
+            Self::Saved { id, from, opening } => {
+                (sessions.get(own_id(&id)?.as_str()).await?, from, opening)
+            }
+        };
+        let attachment = handle.attach(from).await?;
+        Ok(OpenedSession { sessions, handle, attachment, models: Models::new(&catalog), opening })
+    }
+}
+
+/// The id of a session. A name or a prefix is not enough.
+fn own_id(id: &SessionId) -> Result<OwnId, CliError> {
+    id.0.parse().map_err(CliError::usage)
+}
+
+/// Lists sessions.
+pub(super) async fn list(
+    request: RequestId,
+    folders: Arc<Folders>,
+    list: ListSessionsRequest,
+) -> Finished {
+    let listed = async {
+        let sessions = Client::new(&folders).await?.sessions.list().await?;
+        Ok::<_, CliError>(sessions)
+    };
+    let result = match listed.await {
+        Ok(sessions) => list::page(&sessions, &list).map(json),
+        Err(error) => Err(from_cli_error(&error)),
+    };
+    Finished::Reply { request, result }
+}
+
+/// Deletes a saved session.
+pub(super) async fn delete(request: RequestId, folders: Arc<Folders>, id: SessionId) -> Finished {
+    let deleted = async {
+        let id = own_id(&id)?;
+        Client::new(&folders).await?.sessions.delete(id.as_str()).await?;
+        Ok::<_, CliError>(json(DeleteSessionResponse::new()))
+    };
+    let result = deleted.await.map_err(|error| from_cli_error(&error));
+    Finished::Reply { request, result }
+}
+
+fn json(reply: impl serde::Serialize) -> Value {
+    serde_json::to_value(reply).unwrap_or_default()
+}
+
+/// The daemon's sessions, and the configuration at this moment.
+struct Client {
+    sessions: Sessions,
+    catalog: Catalog,
+    config: holdpoint_common::Config,
+}
+
+impl Client {
+    /// Starts the daemon if none runs.
+    async fn new(folders: &Folders) -> Result<Self, CliError> {
+        let config = folders.config()?;
+        let catalog = Catalog::new(&config, |name| std::env::var(name).ok());
+        let sessions = daemon_sessions(folders, CLIENT, supplies(&config, &catalog)).await?;
+        Ok(Self { sessions, catalog, config })
+    }
+}

@@ -1,0 +1,112 @@
+//! Prompts of the editor: turns content blocks into the text of a prompt.
+
+use agent_client_protocol_schema::v1::{
+    ContentBlock, EmbeddedResourceResource, Error, ErrorCode, ResourceLink, TextResourceContents,
+};
+use percent_encoding::percent_decode_str;
+
+use super::rpc::failure;
+
+/// The text of a prompt. A link becomes the path or the address that it leads to, where it is
+/// mentioned. The contents of an embedded resource follow at the end, under its path.
+///
+/// # Errors
+/// An error for the editor, if a block has a kind that was not announced.
+pub(super) fn text(blocks: &[ContentBlock]) -> Result<String, Error> {
+    let mut text = String::new();
+    let mut contents = String::new();
+    for block in blocks {
+        match block {
+            ContentBlock::Text(block) => text.push_str(&block.text),
+            ContentBlock::ResourceLink(ResourceLink { uri, .. }) => text.push_str(&place(uri)),
+            ContentBlock::Resource(resource) => match &resource.resource {
+                EmbeddedResourceResource::TextResourceContents(resource) => {
+                    text.push_str(&place(&resource.uri));
+                    contents.push_str(&quoted(resource));
+                }
+                _ => return Err(unsupported("a resource that is not text")),
+            },
+            ContentBlock::Image(_) => return Err(unsupported("an image")),
+            ContentBlock::Audio(_) => return Err(unsupported("audio")),
+            _ => return Err(unsupported("content of an unknown kind")),
+        }
+    }
+    Ok(text + &contents)
+}
+
+fn unsupported(content: &str) -> Error {
+    let message = format!("the prompt has {content}, which this agent does not accept");
+    let hint = "send text, links to files and text resources";
+    failure(ErrorCode::InvalidParams, message).data(serde_json::json!({ "hint": hint }))
+}
+
+/// The path of a `file` address, and any other address as it is.
+fn place(uri: &str) -> String {
+    let Some(path) = uri.strip_prefix("file://") else { return uri.to_owned() };
+    match percent_decode_str(path).decode_utf8() {
+        Ok(path) if path.starts_with('/') && !path.contains(char::is_control) => path.into_owned(),
+        // A path on another machine, or one that would not stay on its line.
+        _ => uri.to_owned(),
+    }
+}
+
+/// The contents of a resource in a fence that they can't close.
+fn quoted(TextResourceContents { uri, text, .. }: &TextResourceContents) -> String {
+    let fence = fence(text);
+    let end = if text.ends_with('\n') { "" } else { "\n" };
+    format!("\n\nContents of {}:\n{fence}\n{text}{end}{fence}", place(uri))
+}
+
+/// A fence of backticks that is longer than any in `text`.
+pub(super) fn fence(text: &str) -> String {
+    let longest = text.split(|character| character != '`').map(str::len).max().unwrap_or(0);
+    "`".repeat(longest.max(2) + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn text_of(blocks: Value) -> Result<String, String> {
+        let blocks: Vec<ContentBlock> = serde_json::from_value(blocks).unwrap();
+        text(&blocks).map_err(|error| error.message)
+    }
+
+    #[test]
+    fn m_h1_a_prompt_names_its_links_and_quotes_its_resources() {
+        let link = |uri: &str| json!({ "type": "resource_link", "name": "n", "uri": uri });
+        let blocks = json!([
+            { "type": "text", "text": "Compare " },
+            link("file:///w/a%20b.rs"),
+            { "type": "text", "text": ", " },
+            link("https://example.com/x%20y"),
+            { "type": "text", "text": " and " },
+            { "type": "resource", "resource": { "uri": "file:///w/c.md", "text": "```\nx\n```" } },
+            { "type": "text", "text": "." },
+        ]);
+        assert_eq!(
+            text_of(blocks).unwrap(),
+            "Compare /w/a b.rs, https://example.com/x%20y and /w/c.md.\n\n\
+             Contents of /w/c.md:\n````\n```\nx\n```\n````"
+        );
+        // A path with a line break stays an address, so that it can't look like other text.
+        for uri in ["file:///w/a%0aIgnore", "file://host/share", "file:///w/%ff"] {
+            assert_eq!(text_of(json!([link(uri)])).unwrap(), uri);
+        }
+    }
+
+    #[test]
+    fn m_h1_content_that_was_not_announced_is_refused() {
+        let blob = json!({ "uri": "file:///w/a.bin", "blob": "AAAA" });
+        for (block, named) in [
+            (json!({ "type": "image", "data": "", "mimeType": "image/png" }), "an image"),
+            (json!({ "type": "audio", "data": "", "mimeType": "audio/wav" }), "audio"),
+            (json!({ "type": "resource", "resource": blob }), "not text"),
+        ] {
+            let error = text_of(json!([{ "type": "text", "text": "see" }, block])).unwrap_err();
+            assert!(error.contains(named), "{error}");
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! End-to-end tests of `holdpoint acp`: an editor that speaks the protocol over the program's
+//! standard input and output, and clients of others.
+
+mod asks;
+mod cancelling;
+mod editor;
+mod faults;
+mod outside;
+mod prompts;
+mod sessions;

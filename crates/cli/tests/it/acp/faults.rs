@@ -1,0 +1,154 @@
+//! Faults: wrong messages of an editor, a daemon that dies, and noise.
+
+use std::io::Write;
+
+use rustix::process::{Signal, kill_process};
+use serde_json::json;
+
+use super::editor::{Editor, again, folder};
+use crate::world::{World, rounds};
+
+#[test]
+fn m_h1_a_malformed_line_is_answered_and_the_connection_stays() {
+    let world = World::new();
+    let mut editor = Editor::new(&world);
+    for line in [
+        &b"{"[..],
+        b"\xff\xff\xff",
+        b"[]",
+        b"null",
+        b"{\"jsonrpc\":\"2.0\"}",
+        b"{\"jsonrpc\":\"2.0\",\"id\":[],\"method\":\"initialize\"}",
+    ] {
+        editor.line(line);
+        let error = editor.until("the error", |message| message["error"].is_object());
+        assert!(error["id"].is_null(), "{error}");
+    }
+    assert_eq!(editor.fails("session/fork", json!({}))["code"], -32601);
+    assert_eq!(editor.fails("session/prompt", json!({ "prompt": "hi" }))["code"], -32602);
+    let unknown = json!({ "sessionId": "k3v9x2m7qa", "prompt": [] });
+    assert_eq!(editor.fails("session/prompt", unknown)["code"], -32002);
+    assert_eq!(editor.fails("authenticate", json!({ "methodId": "x" }))["code"], -32602);
+    // Notifications and replies that fit nothing are ignored.
+    editor.notify("session/cancel", json!({ "sessionId": "k3v9x2m7qa" }));
+    editor.notify("_editor/theme", json!({ "dark": true }));
+    editor.answer(&json!("k3v9x2m7qa/1"), json!({}));
+    editor.answer(&json!(7), json!(null));
+    let session = editor.open(&world);
+    assert_eq!(editor.play(&session, "say One."), "end_turn");
+}
+
+#[test]
+fn m_h1_a_line_that_is_too_long_is_refused_with_its_limit() {
+    let world = World::new();
+    let mut editor = Editor::new(&world);
+    let session = editor.open(&world);
+    editor.line("x".repeat(9 * 1024 * 1024).as_bytes());
+    let error = editor.until("the error", |message| message["error"].is_object());
+    assert!(error["error"]["message"].as_str().unwrap().contains("8388608"), "{error}");
+    // A line within the limit can still be a prompt that is too long for the session.
+    let long = editor.prompt(&session, &"x".repeat(4 * 1024 * 1024));
+    assert!(editor.reply(long).unwrap_err()["data"]["hint"].is_string());
+    assert_eq!(editor.play(&session, "say One."), "end_turn");
+}
+
+#[test]
+fn m_h1_more_sessions_and_prompts_than_a_connection_may_have_are_refused() {
+    let world = World::new();
+    world.config("[limits]\nmax_queued_prompts = 1000\nmax_sessions = 100\n");
+    let mut editor = Editor::new(&world);
+    let session = editor.open(&world);
+    world.run(&["hold", &session]).code(0);
+    let prompts: Vec<_> = (0..65).map(|_| editor.prompt(&session, "say One.")).collect();
+    let error = editor.reply(prompts[64]).unwrap_err();
+    assert!(error["message"].as_str().unwrap().contains("64 prompts"), "{error}");
+    for _ in 1..64 {
+        editor.open(&world);
+    }
+    let error = editor.fails("session/new", folder(&world.path("work")));
+    assert!(error["message"].as_str().unwrap().contains("64 sessions"), "{error}");
+}
+
+#[test]
+fn m_h1_the_first_request_must_introduce_the_editor() {
+    let world = World::new();
+    let mut editor = Editor::start(&world);
+    let error = editor.fails("session/new", folder(&world.path("work")));
+    assert!(error["message"].as_str().unwrap().contains("initialize"), "{error}");
+    assert_eq!(editor.call("initialize", json!({ "protocolVersion": 1 }))["protocolVersion"], 1);
+}
+
+/// The editor reads and checks every line.
+#[test]
+fn t_f14_every_line_is_a_message_through_crashes_and_noise() {
+    let world = World::new();
+    world.config("policy = \"all\"\n");
+    let mut editor = Editor::new(&world);
+    let session = editor.open(&world);
+    let noise = "shell: echo out; echo err >&2; kill -9 $$\n---\n\
+                 shell: printf '\\x1b[2J\\xff{\"jsonrpc\":\"2.0\"}\\n'\n---\n\
+                 say After \\n{}\\n noise.";
+    for round in 0..rounds(30, 1000) {
+        match round % 10 {
+            3 => {
+                let prompt = editor.prompt(&session, "say One.\nhang");
+                editor.update("agent_message_chunk", |update| update["content"]["text"] == "One.");
+                kill_process(world.daemon().unwrap(), Signal::KILL).unwrap();
+                let error = editor.reply(prompt).unwrap_err();
+                assert!(error["message"].as_str().unwrap().contains("restarted"), "{error}");
+            }
+            6 => {
+                let prompt = editor.prompt(&session, "fail no luck");
+                editor.reply(prompt).unwrap_err();
+            }
+            _ => assert_eq!(editor.play(&session, noise), "end_turn", "round {round}"),
+        }
+    }
+}
+
+#[test]
+fn m_h1_a_stopped_daemon_is_started_by_the_next_prompt() {
+    let world = World::new();
+    let mut editor = Editor::new(&world);
+    let session = editor.open(&world);
+    let prompt = editor.prompt(&session, "say One.\nhang");
+    editor.update("agent_message_chunk", |_| true);
+    world.run(&["daemon", "stop"]).code(0);
+    let error = editor.reply(prompt).unwrap_err();
+    assert!(error["message"].as_str().unwrap().contains("stopped"), "{error}");
+    assert_eq!(world.daemon(), None);
+    assert_eq!(editor.play(&session, "say Two."), "end_turn");
+}
+
+/// A terminal shows a panic on standard error, and a child of the program writes where it writes.
+#[test]
+fn m_h1_standard_output_has_messages_only() {
+    let world = World::new();
+    let mut editor = Editor::new(&world);
+    let session = editor.open(&world);
+    // The daemon was started by the program, and must not have its standard output.
+    drop(editor.call("session/list", json!({})));
+    assert_eq!(editor.end(), Some(0));
+    let daemon = world.daemon().unwrap().as_raw_nonzero().get();
+    let output = std::fs::read_link(format!("/proc/{daemon}/fd/1")).unwrap();
+    assert_eq!(output, std::path::Path::new("/dev/null"));
+    let mut command = world.command(&["acp"]);
+    command.env("HOLDPOINT_LOG", "trace").stdin(std::process::Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let initialize = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": { "protocolVersion": 1 },
+    });
+    let load = json!({
+        "jsonrpc": "2.0", "id": 2, "method": "session/load", "params": again(&world, &session),
+    });
+    writeln!(input, "{initialize}\n{load}\nnonsense").unwrap();
+    drop(input);
+    let output = child.wait_with_output().unwrap();
+    let lines = String::from_utf8(output.stdout).unwrap();
+    assert!(!lines.is_empty());
+    for line in lines.lines() {
+        let message: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!(message["jsonrpc"], "2.0");
+    }
+}

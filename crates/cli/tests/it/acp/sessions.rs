@@ -1,0 +1,170 @@
+//! Sessions of an editor: listed, loaded, resumed, shared with other clients, closed and deleted.
+
+use serde_json::{Value, json};
+
+use super::editor::{Editor, again, folder};
+use crate::world::World;
+
+const TALK: &str = "think Hm.\nsay One.\ncall list_dir {}\n---\nsay Two.";
+
+#[test]
+fn m_h1_a_loaded_session_is_replayed_and_a_resumed_one_is_not() {
+    let world = World::new();
+    let mut editor = Editor::new(&world);
+    let session = editor.open(&world);
+    let prompt = editor.prompt(&session, TALK);
+    let cursor = editor.reply(prompt).unwrap()["_meta"]["holdpoint"]["seq"].clone();
+    editor.play(&session, "say Three.");
+    drop(editor);
+
+    let mut editor = Editor::new(&world);
+    let reply = editor.call("session/load", again(&world, &session));
+    assert_eq!(reply["modes"]["currentModeId"], "ask");
+    // The history is complete when the reply arrives.
+    assert_eq!(editor.text("user_message_chunk"), format!("{TALK}say Three."));
+    assert_eq!(editor.text("agent_thought_chunk"), "Hm.");
+    assert_eq!(editor.text("agent_message_chunk"), "One.Two.Three.");
+    assert_eq!(editor.updates("tool_call").len(), 1);
+    assert_eq!(editor.play(&session, "say Four."), "end_turn");
+    assert_eq!(editor.text("agent_message_chunk"), "One.Two.Three.Four.");
+    drop(editor);
+
+    let mut editor = Editor::new(&world);
+    editor.call("session/resume", again(&world, &session));
+    assert_eq!(editor.play(&session, "say Five."), "end_turn");
+    assert_eq!(editor.text("agent_message_chunk"), "Five.");
+    drop(editor);
+
+    // With a cursor, a resumed session continues after it.
+    let mut editor = Editor::new(&world);
+    let mut params = again(&world, &session);
+    params["_meta"] = json!({ "holdpoint": { "cursor": cursor } });
+    editor.call("session/resume", params.clone());
+    assert_eq!(editor.text("agent_message_chunk"), "Three.Four.Five.");
+    params["_meta"]["holdpoint"]["cursor"] = json!("first");
+    assert_eq!(editor.fails("session/resume", params)["code"], -32602);
+}
+
+#[test]
+fn m_h1_sessions_are_listed_by_folder() {
+    let world = World::new();
+    let mut editor = Editor::new(&world);
+    let session = editor.open(&world);
+    editor.play(&session, "say One.");
+    let list = |editor: &mut Editor, cwd: &str| {
+        let listed = editor.call("session/list", json!({ "cwd": world.path(cwd) }));
+        listed["sessions"].as_array().unwrap().clone()
+    };
+    let sessions = list(&mut editor, "work");
+    assert_eq!(sessions.len(), 1);
+    assert_eq!(sessions[0]["sessionId"], session.as_str());
+    assert_eq!(sessions[0]["title"], "say One.");
+    assert!(sessions[0]["updatedAt"].as_str().unwrap().ends_with('Z'));
+    assert_eq!(list(&mut editor, "home"), Vec::<Value>::new());
+    assert_eq!(editor.call("session/list", json!({}))["sessions"].as_array().unwrap().len(), 1);
+    assert_eq!(editor.fails("session/list", json!({ "cursor": "x" }))["code"], -32602);
+}
+
+#[test]
+fn m_h1_a_closed_session_stays_saved_until_it_is_deleted() {
+    let world = World::new();
+    let mut editor = Editor::new(&world);
+    let session = editor.open(&world);
+    let id = json!({ "sessionId": session });
+    let prompt = editor.prompt(&session, "say One.\nhang");
+    editor.update("agent_message_chunk", |_| true);
+    assert!(editor.fails("session/delete", id.clone())["data"]["hint"].is_string());
+    editor.call("session/close", id.clone());
+    assert_eq!(editor.reply(prompt).unwrap()["stopReason"], "cancelled");
+    let closed = editor.prompt(&session, "say Two.");
+    assert_eq!(editor.reply(closed).unwrap_err()["code"], -32002);
+    editor.call("session/load", again(&world, &session));
+    assert!(editor.text("agent_message_chunk").contains("One."));
+    editor.call("session/close", id.clone());
+    editor.call("session/delete", id.clone());
+    assert_eq!(editor.fails("session/load", again(&world, &session))["code"], -32002);
+}
+
+#[test]
+fn m_h1_two_editors_and_a_terminal_share_a_session() {
+    let world = World::new();
+    let mut one = Editor::new(&world);
+    let session = one.open(&world);
+    let mut two = Editor::new(&world);
+    two.call("session/load", again(&world, &session));
+    assert_eq!(one.play(&session, "say One."), "end_turn");
+    two.update("user_message_chunk", |update| update["content"]["text"] == "say One.");
+    two.update("agent_message_chunk", |update| update["content"]["text"] == "One.");
+    world.run(&["prompt", &session, "say Two."]).code(0);
+    for editor in [&mut one, &mut two] {
+        editor.update("user_message_chunk", |update| update["content"]["text"] == "say Two.");
+        editor.update("agent_message_chunk", |update| update["content"]["text"] == "Two.");
+    }
+    world.run(&["policy", "set", &session, "edits"]).code(0);
+    for editor in [&mut one, &mut two] {
+        editor.update("current_mode_update", |update| update["currentModeId"] == "edits");
+    }
+}
+
+#[test]
+fn m_h1_a_session_outlives_its_editor() {
+    let world = World::new();
+    for is_killed in [true, false] {
+        let mut editor = Editor::new(&world);
+        let session = editor.open(&world);
+        editor.prompt(&session, "say One.\nshell: touch made\n---\nsay Two.");
+        let (_, request) = editor.asked("session/request_permission");
+        if is_killed {
+            editor.child.kill().unwrap();
+        } else {
+            assert_eq!(editor.end(), Some(0), "it ends with its input");
+        }
+        drop(editor);
+        let ask = request["_meta"]["holdpoint"]["ask"].as_str().unwrap();
+        world.run(&["approve", ask]).code(0);
+        world.run(&["wait", &session]).code(0);
+        let log = world.run(&["logs", &session]).code(0);
+        assert!(log.out.contains("One.") && log.out.contains("Two."), "{log:?}");
+    }
+}
+
+#[test]
+fn m_h1_a_new_session_without_a_prompt_does_not_outlive_its_editor() {
+    let world = World::new();
+    let mut editor = Editor::new(&world);
+    let unused = editor.open(&world);
+    let used = editor.open(&world);
+    editor.play(&used, "say One.");
+    assert_eq!(editor.end(), Some(0));
+    world.run(&["show", &unused]).code(1);
+    world.run(&["show", &used]).code(0);
+}
+
+#[test]
+fn m_h1_a_session_that_is_loaded_twice_is_shown_once() {
+    let world = World::new();
+    let mut editor = Editor::new(&world);
+    let session = editor.open(&world);
+    let open = editor.prompt(&session, "say One.\nshell: touch made\n---\nsay Two.");
+    let (old, _) = editor.asked("session/request_permission");
+    editor.call("session/load", again(&world, &session));
+    editor.reply(open).unwrap_err();
+    let (new, _) = editor.asked("session/request_permission");
+    assert_ne!(old, new);
+    let withdrawn = editor.seen.iter().filter(|message| message["method"] == "$/cancel_request");
+    assert_eq!(withdrawn.map(|m| m["params"]["requestId"].clone()).collect::<Vec<_>>(), [old]);
+    editor.choose(&new, "allow_once");
+    editor.update("agent_message_chunk", |update| update["content"]["text"] == "Two.");
+    assert_eq!(editor.text("agent_message_chunk").matches("Two.").count(), 1);
+}
+
+#[test]
+fn m_h1_a_folder_must_be_absolute_and_exist() {
+    let world = World::new();
+    let mut editor = Editor::new(&world);
+    let error = editor.fails("session/new", json!({ "cwd": "work", "mcpServers": [] }));
+    assert_eq!(error["code"], -32602);
+    assert!(error["message"].as_str().unwrap().contains("absolute"), "{error}");
+    let error = editor.fails("session/new", folder(&world.path("gone")));
+    assert!(error["data"]["hint"].is_string(), "{error}");
+}
