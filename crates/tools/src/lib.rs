@@ -108,8 +108,8 @@ pub use ask::{
 // Processes.
 pub use background::{BackgroundJobs, JobOutput, JobState, MAX_JOBS};
 pub use process::{
-    Ancestry, Exit, Process, ProcessSpec, Processes, Read, SUPERVISOR_BUILD, SUPERVISOR_NAME,
-    Supervisor, SupervisorAbove, supervise_if_asked,
+    Ancestry, Duplex, DuplexProcess, Exit, MAX_KEPT_ERRORS, Process, ProcessSpec, Processes, Read,
+    SUPERVISOR_BUILD, SUPERVISOR_NAME, Supervisor, SupervisorAbove, supervise_if_asked,
 };
 
 // The sandbox.

@@ -8,6 +8,8 @@
 #[cfg(target_os = "linux")]
 mod abandoned;
 mod ancestry;
+mod descriptors;
+mod duplex;
 mod exit;
 mod group;
 mod helper;
@@ -19,6 +21,7 @@ mod reports;
 mod running;
 mod start;
 mod started;
+mod streams;
 #[cfg(target_os = "linux")]
 mod supervisor;
 #[cfg(target_os = "linux")]
@@ -39,10 +42,13 @@ use rustix::event::Timespec;
 use rustix::process::Pid;
 
 pub use ancestry::{Ancestry, SupervisorAbove};
+pub use duplex::{Duplex, DuplexProcess, MAX_KEPT_ERRORS};
 pub use exit::Exit;
 pub use helper::SUPERVISOR_BUILD;
 pub use program::{Process, Read};
 use running::Running;
+use started::Watched;
+use streams::{OwnerEnds, Streams};
 
 use crate::sandbox::Sandbox;
 
@@ -104,8 +110,7 @@ impl Supervisor {
     }
 }
 
-/// A program to start. Its standard input is empty; its two outputs share one pipe, which keeps
-/// their order.
+/// A program to start.
 #[derive(Debug, Clone)]
 pub struct ProcessSpec {
     /// The program: a path, or a name to look up in the `PATH` of `env`.
@@ -188,7 +193,8 @@ impl Processes {
         self.sandboxed(self.0.sandbox.clone())
     }
 
-    /// Starts a program.
+    /// Starts a program with an empty standard input. Its two outputs share one pipe, which keeps
+    /// their order.
     ///
     /// When the program ends, the processes that it leaves behind have 50 ms to end by themselves;
     /// then they are ended, too.
@@ -197,6 +203,33 @@ impl Processes {
     /// The system's error if the program can't be started. Also an error once [`end`](Self::end)
     /// was called, and if the supervisor does not answer within 10 s.
     pub fn spawn(&self, spec: ProcessSpec) -> io::Result<Process> {
+        let (running, Watched { ends, ended_signal, refused }) =
+            self.spawn_watched(&spec, Streams::Joined)?;
+        Ok(Process::new(running, self.0.grace, ends.output, ended_signal, refused))
+    }
+
+    /// Starts a program that is talked to over its standard input and output. Otherwise like
+    /// [`spawn`](Self::spawn).
+    ///
+    /// # Errors
+    /// As [`spawn`](Self::spawn).
+    pub fn spawn_duplex(&self, spec: ProcessSpec) -> io::Result<Duplex> {
+        let (running, Watched { ends, ended_signal, refused }) =
+            self.spawn_watched(&spec, Streams::Separate)?;
+        let OwnerEnds { output, separate } = ends;
+        let (input, errors) = separate.ok_or_else(|| io::Error::other("a pipe is missing"))?;
+        let process =
+            Process::new(Arc::clone(&running), self.0.grace, errors, ended_signal, refused);
+        let process =
+            DuplexProcess::new(Arc::clone(&running), process).inspect_err(|_| running.end())?;
+        Ok(Duplex { process, input, output })
+    }
+
+    fn spawn_watched(
+        &self,
+        spec: &ProcessSpec,
+        streams: Streams,
+    ) -> io::Result<(Arc<Running>, Watched)> {
         let running = {
             let mut state = self.0.lock_state();
             state.fold_ended();
@@ -209,11 +242,11 @@ impl Processes {
         };
         let started =
             watch::spawn_watcher(self.0.grace, Arc::clone(&running)).and_then(|watcher| {
-                let started = start::start(&self.0, &spec, &running)?;
+                let started = start::start(&self.0, spec, streams, &running)?;
                 Ok(watcher.watch(started))
             });
         match started {
-            Ok(watched) => Ok(Process::new(running, self.0.grace, watched)),
+            Ok(watched) => Ok((running, watched)),
             Err(error) => {
                 running.set_gone();
                 Err(if running.is_ending() { start::call_ended() } else { error })

@@ -4,7 +4,6 @@
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::io::{self, BufReader, Read};
-use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -19,6 +18,7 @@ use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use super::exit::Exit;
 use super::running::Root;
 use super::started::{Started, with_folder};
+use super::streams::{ProgramEnds, Streams};
 use super::wire::Report;
 use super::{GIVE_UP, ProcessSpec, SETTLE, end_counts, id, timespec};
 use crate::environment::program_anywhere;
@@ -26,10 +26,10 @@ use crate::environment::program_anywhere;
 /// How often a group is polled while it ends: the system does not report the end of a group.
 const GROUP_POLL_INTERVAL: Duration = Duration::from_millis(2);
 
-pub(super) fn start(spec: &ProcessSpec, grace: Duration) -> io::Result<Started> {
+pub(super) fn start(spec: &ProcessSpec, streams: Streams, grace: Duration) -> io::Result<Started> {
     let (ours, theirs) = UnixStream::pair()?;
     let (exited, exited_sender) = UnixStream::pair()?;
-    let (output, to_output) = io::pipe()?;
+    let (ends, ProgramEnds { stdin, stdout, stderr }) = streams.open()?;
     let reports = BufReader::new(ours.try_clone()?);
     // This thread starts before the program, so that the program's end is awaited even if a later
     // step fails.
@@ -42,9 +42,9 @@ pub(super) fn start(spec: &ProcessSpec, grace: Duration) -> io::Result<Started> 
         .env_clear()
         .envs(spec.env.iter().map(|(name, value)| (name, value)))
         .current_dir(&spec.cwd)
-        .stdin(Stdio::null())
-        .stdout(Stdio::from(to_output.try_clone()?))
-        .stderr(Stdio::from(OwnedFd::from(to_output)))
+        .stdin(stdin.map_or_else(Stdio::null, Stdio::from))
+        .stdout(stdout)
+        .stderr(stderr)
         .process_group(0);
     let child = command.spawn().map_err(|error| with_folder(error, spec))?;
     drop(command);
@@ -58,7 +58,7 @@ pub(super) fn start(spec: &ProcessSpec, grace: Duration) -> io::Result<Started> 
         return Err(error);
     }
     let root = Root::Group(leader);
-    Ok(Started { supervisor: None, reports, control: ours, output, leader, root, proxy: None })
+    Ok(Started { supervisor: None, reports, control: ours, ends, leader, root, proxy: None })
 }
 
 /// Looks up the program here, because `Command` would otherwise fork, which is slow in a large

@@ -1,12 +1,11 @@
 //! The program in front of a sandboxed program that may reach named hosts. In the network namespace
-//! of the sandbox it makes a listening socket, hands it over to the proxy outside, and becomes the
-//! sandboxed program.
+//! of the sandbox it makes a listening socket, hands it over to the proxy outside by its standard
+//! input, and becomes the sandboxed program.
 
 use std::convert::Infallible;
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, IoSlice};
-use std::mem::MaybeUninit;
+use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -14,10 +13,10 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use rustix::fs::{Mode, OFlags, open};
-use rustix::net::{
-    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, Shutdown, sendmsg, shutdown,
-};
+use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::net::{Shutdown, shutdown};
 
+use super::descriptors;
 use crate::sandbox::close_inherited_at_exec;
 
 /// The first argument of the program in front.
@@ -35,14 +34,25 @@ const NODE_USES_PROXY: &str = "NODE_USE_ENV_PROXY";
 /// The variables that name hosts which are reached without the proxy.
 const NO_PROXY: [&str; 2] = ["NO_PROXY", "no_proxy"];
 
-/// Prepares a call of bubblewrap: puts this program in front of the one that it runs. Returns the
-/// open file of this program, which bubblewrap must inherit.
-pub(super) fn run_in_front(args: &mut Vec<OsString>) -> rustix::io::Result<OwnedFd> {
+/// Prepares a call of bubblewrap: puts this program in front of the one that it runs, which gets
+/// `stdin` or an empty input. Returns the open file of this program, which bubblewrap must inherit,
+/// as it must inherit `stdin`.
+pub(super) fn run_in_front(
+    args: &mut Vec<OsString>,
+    stdin: Option<&OwnedFd>,
+) -> rustix::io::Result<OwnedFd> {
     // Without `CLOEXEC`.
     let program = open("/proc/self/exe", OFlags::PATH, Mode::empty())?;
-    let path = format!("{DESCRIPTORS}{}", program.as_raw_fd());
+    let path = |file: &OwnedFd| format!("{DESCRIPTORS}{}", file.as_raw_fd());
+    let stdin = match stdin {
+        Some(stdin) => {
+            fcntl_setfd(stdin, FdFlags::empty())?;
+            path(stdin)
+        }
+        None => "/dev/null".to_owned(),
+    };
     let at = args.iter().position(|arg| arg == "--").map_or(args.len(), |at| at + 1);
-    args.splice(at..at, [path.into(), LISTENER_NAME.into()]);
+    args.splice(at..at, [path(&program).into(), LISTENER_NAME.into(), stdin.into()]);
     Ok(program)
 }
 
@@ -60,14 +70,15 @@ pub(super) fn listen_if_asked() {
 }
 
 fn listen_and_become(mut args: impl Iterator<Item = OsString>) -> io::Result<Infallible> {
+    let stdin = args.next().ok_or(io::ErrorKind::InvalidInput)?;
     let program = args.next().ok_or(io::ErrorKind::InvalidInput)?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let address = format!("http://{}", listener.local_addr()?);
-    send_descriptor(io::stdin(), &listener)?;
+    descriptors::send(io::stdin(), &[listener.as_fd()])?;
     // Bubblewrap keeps a copy.
     shutdown(rustix::stdio::stdin(), Shutdown::Both)?;
     // The program inherits neither the socket, nor the listener, nor the file of this program.
-    rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
+    rustix::stdio::dup2_stdin(File::open(stdin)?)?;
     close_inherited_at_exec()?;
     let mut command = Command::new(program);
     command.args(args).env(NODE_USES_PROXY, "1").envs(PROXY.map(|name| (name, &address)));
@@ -75,13 +86,4 @@ fn listen_and_become(mut args: impl Iterator<Item = OsString>) -> io::Result<Inf
         command.env_remove(name);
     }
     Err(command.exec())
-}
-
-fn send_descriptor(to: impl AsFd, sent: impl AsFd) -> io::Result<()> {
-    let sent = [sent.as_fd()];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut ancillary = SendAncillaryBuffer::new(&mut space);
-    ancillary.push(SendAncillaryMessage::ScmRights(&sent));
-    sendmsg(to, &[IoSlice::new(&[0])], &mut ancillary, SendFlags::NOSIGNAL)?;
-    Ok(())
 }

@@ -13,7 +13,6 @@ use rustix::event::{PollFd, PollFlags, poll};
 use super::exit::Exit;
 use super::lossy::Lossy;
 use super::running::Running;
-use super::started::Watched;
 use super::timespec;
 use crate::sandbox::RefusedHosts;
 
@@ -49,8 +48,14 @@ pub struct Process {
 }
 
 impl Process {
-    pub(super) fn new(running: Arc<Running>, grace: Duration, watched: Watched) -> Self {
-        let Watched { output, ended_signal, refused } = watched;
+    /// `output` is the output that is read.
+    pub(super) fn new(
+        running: Arc<Running>,
+        grace: Duration,
+        output: io::PipeReader,
+        ended_signal: UnixStream,
+        refused: Option<RefusedHosts>,
+    ) -> Self {
         Self {
             running,
             grace,
@@ -60,6 +65,10 @@ impl Process {
             remaining: None,
             refused,
         }
+    }
+
+    pub(super) fn grace(&self) -> Duration {
+        self.grace
     }
 
     /// The hosts that the program could not reach through its proxy, if it has one.

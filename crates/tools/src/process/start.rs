@@ -1,7 +1,7 @@
 //! Starts a program under its supervisor, or in its own process group.
 
 use std::io::{self, BufRead, BufReader, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -14,8 +14,9 @@ use rustix::io::Errno;
 
 use super::running::{Root, Running};
 use super::started::{Started, with_folder};
+use super::streams::{ProgramEnds, Streams};
 use super::wire::{Order, Report};
-use super::{Call, ProcessSpec, SUPERVISOR_NAME, Supervisor, group};
+use super::{Call, ProcessSpec, SUPERVISOR_NAME, Supervisor, descriptors, group};
 use crate::sandbox::{Confinement, DomainProxy};
 
 /// How long a supervisor may take until the program runs. A program that is not a supervisor would
@@ -25,15 +26,20 @@ const START_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often a stopped supervisor is woken. Its program may stop it again and again.
 pub(super) const WAKE_INTERVAL: Duration = Duration::from_millis(50);
 
-pub(super) fn start(call: &Call, spec: &ProcessSpec, running: &Running) -> io::Result<Started> {
+pub(super) fn start(
+    call: &Call,
+    spec: &ProcessSpec,
+    streams: Streams,
+    running: &Running,
+) -> io::Result<Started> {
     let path = match &call.supervisor {
         // Also correct if an upgrade has replaced or removed the file.
         Supervisor::ThisProgram => Path::new("/proc/self/exe"),
         Supervisor::Program(path) => path,
-        Supervisor::None => return group::start(spec, call.grace),
+        Supervisor::None => return group::start(spec, streams, call.grace),
     };
     if !cfg!(target_os = "linux") {
-        return group::start(spec, call.grace);
+        return group::start(spec, streams, call.grace);
     }
     let sandboxed = call.sandbox.as_ref().map(|sandbox| sandbox.apply(spec)).transpose()?;
     let (spec, confinement, reach) = match &sandboxed {
@@ -42,16 +48,18 @@ pub(super) fn start(call: &Call, spec: &ProcessSpec, running: &Running) -> io::R
     };
     let order = Order::encode(call.grace, confinement, &spec.program, &spec.args)?;
     let (ours, theirs) = UnixStream::pair()?;
-    let (output, to_output) = io::pipe()?;
-    // A program that has a listener hands it over by the supervisor's standard output. The output
-    // of the program is the supervisor's standard error, which the supervisor copies.
-    let (proxy, stdout) = match reach {
+    let (ends, ProgramEnds { stdin, stdout, stderr }) = streams.open()?;
+    // A program that has a listener hands it over to the proxy by a socket.
+    let (proxy, handover) = match reach {
         Some(reach) => {
             let (handover, theirs) = UnixStream::pair()?;
-            (Some(DomainProxy::start(reach, handover)?), OwnedFd::from(theirs))
+            (Some(DomainProxy::start(reach, handover)?), Some(theirs))
         }
-        None => (None, OwnedFd::from(to_output.try_clone()?)),
+        None => (None, None),
     };
+    // The supervisor's standard input is its socket, so these files are sent to it.
+    let handover = handover.as_ref().map(AsFd::as_fd);
+    let passed: Vec<_> = handover.into_iter().chain(stdin.as_ref().map(AsFd::as_fd)).collect();
     let mut command = Command::new(path);
     command
         .arg0(SUPERVISOR_NAME)
@@ -60,19 +68,19 @@ pub(super) fn start(call: &Call, spec: &ProcessSpec, running: &Running) -> io::R
         .envs(spec.env.iter().map(|(name, value)| (name, value)))
         .current_dir(&spec.cwd)
         .stdin(Stdio::from(OwnedFd::from(theirs)))
-        .stdout(Stdio::from(stdout))
-        .stderr(Stdio::from(to_output));
+        .stdout(stdout)
+        .stderr(stderr);
     let mut child = command.spawn().map_err(|error| with_folder(error, spec))?;
     // Closes this process's copies of the far ends, so that only the supervisor holds them.
     drop(command);
-    let error = match send_order(&ours, &order, child.id(), running) {
+    let error = match send_order(&ours, &passed, &order, child.id(), running) {
         Ok((Report::Started { pid: leader }, reports)) => {
             let root = Root::Below(child.id());
             return Ok(Started {
                 supervisor: Some(child),
                 reports,
                 control: ours,
-                output,
+                ends,
                 leader,
                 root,
                 proxy,
@@ -97,9 +105,11 @@ pub(super) fn start(call: &Call, spec: &ProcessSpec, running: &Running) -> io::R
     Err(error)
 }
 
-/// Sends the order. Returns the supervisor's first report and a reader for the others.
+/// Sends the order, behind the files that go with it. Returns the supervisor's first report and a
+/// reader for the others.
 fn send_order(
     control: &UnixStream,
+    passed: &[BorrowedFd<'_>],
     order: &[u8],
     supervisor: u32,
     running: &Running,
@@ -121,6 +131,7 @@ fn send_order(
     // The supervisor starts the program at the last byte. The last byte must therefore not be sent
     // after the end of the call.
     let (head, last) = order.split_at(order.len().saturating_sub(1));
+    descriptors::send(control, passed).map_err(explain)?;
     (&*control).write_all(head).map_err(explain)?;
     wait_for_room(control, deadline).map_err(explain)?;
     running.set_ordered(end_control, last).map_err(explain)?;
@@ -201,10 +212,10 @@ mod tests {
             Order::encode(Duration::ZERO, &Confinement::None, OsStr::new("true"), &[]).unwrap();
         let running = Running::new();
         running.end();
-        assert!(send_order(&ours, &order, std::process::id(), &running).is_err());
+        assert!(send_order(&ours, &[], &order, std::process::id(), &running).is_err());
         drop(ours);
         let mut sent = Vec::new();
         theirs.read_to_end(&mut sent).unwrap();
-        assert_eq!(sent, order[..order.len() - 1]);
+        assert_eq!(sent, [&[0], &order[..order.len() - 1]].concat());
     }
 }

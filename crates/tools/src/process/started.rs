@@ -6,6 +6,7 @@ use std::process::Child;
 
 use super::ProcessSpec;
 use super::running::Root;
+use super::streams::OwnerEnds;
 use crate::sandbox::{DomainProxy, RefusedHosts};
 
 /// A running program and the ends of its channels.
@@ -14,7 +15,7 @@ pub(super) struct Started {
     pub(super) supervisor: Option<Child>,
     pub(super) reports: BufReader<UnixStream>,
     pub(super) control: UnixStream,
-    pub(super) output: io::PipeReader,
+    pub(super) ends: OwnerEnds,
     pub(super) leader: u32,
     pub(super) root: Root,
     /// The proxy of a program that may reach named hosts.
@@ -23,7 +24,7 @@ pub(super) struct Started {
 
 /// The channels of a running program that a thread watches.
 pub(super) struct Watched {
-    pub(super) output: io::PipeReader,
+    pub(super) ends: OwnerEnds,
     /// Receives a byte when the program has ended, and is closed when its whole tree has.
     pub(super) ended_signal: UnixStream,
     /// The hosts that a program with a proxy could not reach.

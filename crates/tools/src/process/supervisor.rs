@@ -23,6 +23,7 @@ use rustix::thread::set_name;
 use signal_hook::low_level::pipe;
 
 use self::ending::Ending;
+use super::descriptors;
 use super::exit::Exit;
 use super::listener::run_in_front;
 use super::wire::{Order, Report};
@@ -62,13 +63,17 @@ fn run() -> io::Result<()> {
     // A copy that no program inherits. The original is standard input, which is replaced for the
     // program.
     let mut control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let mut passed = descriptors::receive(&control)?;
     let mut order = Order::read(&mut control)?;
     // If the owner has asked to end or is gone, the call is over before the program has started.
     let mut fds = [PollFd::new(&control, PollFlags::IN)];
     if poll(&mut fds, Some(&timespec(Duration::ZERO))).is_ok_and(|ready| ready > 0) {
         return Ok(());
     }
-    let (mounted, restrictions) = match set_up(&mut order) {
+    let listens = matches!(order.confinement, Confinement::Bwrap { listens: true });
+    let handover = (listens && !passed.is_empty()).then(|| passed.remove(0));
+    let stdin = passed.pop();
+    let (mounted, restrictions) = match set_up(&mut order, stdin.as_ref()) {
         Ok(set_up) => set_up,
         Err(error) => {
             Report::NotConfined { why: error.to_string() }.send_to(&control);
@@ -76,17 +81,17 @@ fn run() -> io::Result<()> {
         }
     };
     let null = File::options().write(true).open("/dev/null")?;
-    let stdin = match order.confinement {
-        Confinement::Bwrap { listens: true } => take_handover()?,
-        _ => Stdio::null(),
-    };
     let mut command = Command::new(&order.program);
-    command.args(&order.args).stdin(stdin).process_group(0);
+    command.args(&order.args).process_group(0);
+    // The program in front of a sandboxed one inherits the standard input by its number.
+    let (first, inherited) = if listens { (handover, stdin) } else { (stdin, None) };
+    command.stdin(first.map_or_else(Stdio::null, Stdio::from));
     if let Some(restrictions) = restrictions {
         restrict(&mut command, restrictions, control.try_clone()?);
     }
     let started = command.spawn();
-    drop(mounted);
+    // Otherwise the supervisor would hold the input open.
+    drop((command, inherited, mounted));
     let leader = match started {
         Ok(child) => Pid::from_child(&child),
         Err(error) => {
@@ -116,7 +121,10 @@ fn run() -> io::Result<()> {
 
 /// Sets up the restrictions of the program. Returns the files that the program mounts, if it is
 /// bubblewrap, and the restrictions that are only for the program and not for the supervisor.
-fn set_up(order: &mut Order) -> Result<(Vec<OwnedFd>, Option<Restrictions>), Box<dyn Error>> {
+fn set_up(
+    order: &mut Order,
+    stdin: Option<&OwnedFd>,
+) -> Result<(Vec<OwnedFd>, Option<Restrictions>), Box<dyn Error>> {
     let restrictions = Restrictions::new(&order.confinement)?;
     let Confinement::Bwrap { listens } = order.confinement else {
         // With the same restrictions, the program could reach the supervisor.
@@ -126,7 +134,7 @@ fn set_up(order: &mut Order) -> Result<(Vec<OwnedFd>, Option<Restrictions>), Box
     restrictions.map_or(Ok(()), Restrictions::apply)?;
     let mut opened = open_mounted(&mut order.args)?;
     if listens {
-        opened.push(run_in_front(&mut order.args)?);
+        opened.push(run_in_front(&mut order.args, stdin)?);
     }
     Ok((opened, None))
 }
@@ -147,14 +155,6 @@ fn restrict(command: &mut Command, restrictions: Restrictions, control: UnixStre
     unsafe {
         command.pre_exec(apply);
     }
-}
-
-/// The socket to the proxy, which is standard output. From now on, standard output is the output of
-/// the program.
-fn take_handover() -> io::Result<Stdio> {
-    let handover = io::stdout().as_fd().try_clone_to_owned()?;
-    rustix::stdio::dup2_stdout(io::stderr())?;
-    Ok(Stdio::from(handover))
 }
 
 struct Supervision {

@@ -92,7 +92,7 @@ pub(super) fn spawn_watcher(grace: Duration, running: Arc<Running>) -> io::Resul
 impl Watcher {
     /// Watches a started program until no process of it is left.
     pub(super) fn watch(self, started: Started) -> Watched {
-        let Started { supervisor, reports, control, output, leader, root, proxy } = started;
+        let Started { supervisor, reports, control, ends, leader, root, proxy } = started;
         let reports = Reports {
             reader: reports,
             end_request: Some(self.end_request),
@@ -105,6 +105,6 @@ impl Watcher {
         let refused = proxy.as_ref().map(DomainProxy::refused);
         // The channel has room for one, and the thread waits.
         let _ = self.program_sender.send((supervisor, reports, proxy));
-        Watched { output, ended_signal: self.ended_signal, refused }
+        Watched { ends, ended_signal: self.ended_signal, refused }
     }
 }

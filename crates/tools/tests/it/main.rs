@@ -12,6 +12,8 @@
 mod ancestry;
 mod ask_user;
 mod background;
+#[cfg(target_os = "linux")]
+mod duplex;
 mod ending;
 mod file_memory;
 mod files;
