@@ -32,6 +32,7 @@ mod instructions;
 mod job;
 pub mod json;
 pub mod limits;
+mod mcp;
 mod message;
 mod model;
 mod open;
@@ -103,6 +104,12 @@ pub use open::OpenSession;
 pub use policy::{PolicyClass, PolicyError, PolicyMode, PolicyRules, Rule, RuleError, Verdict};
 pub use sandbox::{SandboxLevel, SandboxSettings};
 pub use supplies::{Certificates, ModelSupplies, Proxies, Supplies};
+
+// MCP servers.
+pub use mcp::{
+    MAX_MCP_NAME, MAX_MCP_SERVERS, MAX_MCP_SETTINGS, McpFileError, McpServer, McpServerError,
+    McpServers, check_mcp_servers, parse_mcp_file,
+};
 
 // The web tool.
 pub use web::{WebAction, WebRequest, WebSearch, WebSearchHtml, WebSettings};

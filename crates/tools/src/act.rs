@@ -21,6 +21,13 @@ pub enum Act {
     Command(String),
     /// Extends the sandbox of the command, or runs it outside.
     Widen(Widening),
+    /// Calls this tool of an MCP server.
+    Mcp {
+        /// The name of the server.
+        server: String,
+        /// The tool's own name.
+        tool: String,
+    },
     /// Has any other effect.
     Other,
 }
@@ -36,7 +43,7 @@ impl Act {
             Self::Write(place) if !place.is_inside() => PolicyClass::WriteOutside,
             Self::Write(place) if place.is_protected() => PolicyClass::WriteProtected,
             Self::Write(_) => PolicyClass::Write,
-            Self::Command(_) | Self::Other => PolicyClass::Run,
+            Self::Command(_) | Self::Mcp { .. } | Self::Other => PolicyClass::Run,
             Self::Widen(_) => PolicyClass::LeaveSandbox,
         }
     }

@@ -4,12 +4,12 @@
 use std::fs::File;
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use holdpoint_common::{
-    AskRequest, CallId, PauseKind, PauseRequest, PauseResponse, QuestionRequest, QuestionResponse,
-    TaskError, TaskRequest, Tasks,
+    AskRequest, CallId, EndedProcesses, PauseKind, PauseRequest, PauseResponse, QuestionRequest,
+    QuestionResponse, TaskError, TaskRequest, Tasks,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -47,6 +47,8 @@ pub struct ToolContext {
     pub(crate) background: BackgroundJobs,
     pub(crate) cancel: CancellationToken,
     pub(crate) approved: Option<AskRequest>,
+    /// The processes of the session that the call has ended.
+    pub(crate) ended: Mutex<EndedProcesses>,
 }
 
 impl ToolContext {
@@ -61,7 +63,17 @@ impl ToolContext {
         cancel: CancellationToken,
     ) -> Self {
         let tool_name = tool_name.into();
-        Self { tool_name, workspace, asker, sink, processes, background, cancel, approved: None }
+        Self {
+            tool_name,
+            workspace,
+            asker,
+            sink,
+            processes,
+            background,
+            cancel,
+            approved: None,
+            ended: Mutex::default(),
+        }
     }
 
     /// Sets the policy Confirm with which the user approved the call before it began.
@@ -92,6 +104,21 @@ impl ToolContext {
     #[must_use]
     pub fn processes(&self) -> &Processes {
         &self.processes
+    }
+
+    /// Counts processes of the session that the call has ended, for the receipt of its turn.
+    #[cfg_attr(not(feature = "mcp"), allow(dead_code, reason = "for servers"))]
+    pub(crate) fn count_ended(&self, processes: EndedProcesses) {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner).add(processes);
+    }
+
+    /// Ends all processes of the call and waits until they are gone, as [`Processes::finish`] does.
+    /// Returns their count, together with that of other processes that the call has ended.
+    #[must_use]
+    pub fn finish_processes(&self) -> EndedProcesses {
+        let mut ended = self.processes.finish();
+        ended.add(self.ended.lock().unwrap_or_else(PoisonError::into_inner).clone());
+        ended
     }
 
     /// Runs `write`, which writes a file with this content. Commands that run in the sandbox are not

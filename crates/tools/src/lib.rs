@@ -71,6 +71,8 @@ pub mod environment;
 mod error;
 mod files;
 mod input;
+#[cfg(feature = "mcp")]
+pub mod mcp;
 mod place;
 mod policy;
 mod process;
@@ -79,6 +81,7 @@ mod sandbox;
 mod script;
 pub mod secrets;
 pub mod shown;
+mod source;
 #[cfg(feature = "test-support")]
 pub mod testing;
 mod tool;
@@ -94,6 +97,7 @@ pub use error::ToolError;
 pub use files::Files;
 pub use input::{parse, schema_of};
 pub use place::Place;
+pub use source::{MakeTool, Refreshed, SourceContext, ToolSource};
 pub use tool::{Intent, Tool, ToolOutcome, ToolSpec, Toolbox};
 pub use workspace::Workspace;
 

@@ -9,6 +9,7 @@ mod folders;
 mod git;
 mod impossible_patterns;
 mod matches;
+mod mcp_rule;
 mod path_rule;
 mod rule;
 mod shells;
@@ -23,6 +24,7 @@ use holdpoint_common::{PolicyClass, PolicyError, PolicyMode, PolicyRules, Rule, 
 use crate::act::Act;
 use crate::place::Place;
 use crate::sandbox::Widening;
+use crate::shown::line;
 pub(crate) use exceptions::Exceptions;
 use git::GitFiles;
 pub(crate) use git::changes_only_gits_own;
@@ -197,6 +199,7 @@ impl Policy {
                 )),
                 Act::Command(command) => self.judge_command(tool, command, git, &mut parts),
                 Act::Widen(widening) => parts.push(self.judge_widening(tool, widening)),
+                Act::Mcp { server, tool: name } => parts.push(self.judge_mcp(tool, server, name)),
                 Act::Internal | Act::Other => {
                     let what = format!("use {tool}");
                     let allowed = |policy: &Self| {
@@ -216,6 +219,18 @@ impl Policy {
         }
         let verdict = parts.iter().map(|part| part.verdict).max().unwrap_or(Verdict::Allow);
         Judgement { verdict, parts }
+    }
+
+    /// Judges the call of a tool of an MCP server. The server's own words have no effect.
+    fn judge_mcp(&self, tool: &str, server: &str, name: &str) -> Part {
+        let matches =
+            |rule: &CompiledRule| rule.matches_tool(tool).max(rule.matches_mcp(server, name));
+        let allowed = |policy: &Self| {
+            let mut rules = policy.rules.allow.iter();
+            rules.find(|rule| matches(rule) == Match::Yes).map(allowed_by).ok_or(None)
+        };
+        self.judge_act(PolicyClass::Run, matches, allowed)
+            .into_part(format!("call {} of the MCP server {server}", line(name)))
     }
 
     /// Judges a widening of the sandbox. Rules that allow the command do not allow it.

@@ -176,6 +176,13 @@ impl Processes {
         Self(Arc::new(Call { supervisor, grace, label, sandbox, state: Mutex::default() }))
     }
 
+    /// Creates an empty set with the same settings, but with another time between TERM and KILL.
+    #[cfg_attr(not(feature = "mcp"), allow(dead_code, reason = "for servers"))]
+    pub(crate) fn with_grace(&self, grace: Duration) -> Self {
+        let Call { supervisor, label, sandbox, .. } = &*self.0;
+        Self::with_settings(supervisor.clone(), grace, label.clone(), sandbox.clone())
+    }
+
     /// The time between TERM and KILL.
     #[must_use]
     pub fn grace(&self) -> Duration {

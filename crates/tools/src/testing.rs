@@ -95,7 +95,7 @@ pub struct Called {
 
 /// A call that is still running.
 pub struct Calling {
-    thread: thread::JoinHandle<Result<ToolOutcome, ToolError>>,
+    thread: thread::JoinHandle<(Result<ToolOutcome, ToolError>, EndedProcesses)>,
     /// Disconnected when the tool has returned.
     done: Receiver<Infallible>,
     session: Session,
@@ -256,7 +256,7 @@ impl Bench {
         let (running, done) = bounded(0);
         let thread = thread::spawn(move || {
             let _running = running;
-            tool.call(input, &context)
+            (tool.call(input, &context), context.finish_processes())
         });
         Calling { thread, done, session, record, processes, cancel }
     }
@@ -343,8 +343,8 @@ impl Calling {
         {
             panic!("the tool still waits for an answer after {patience:?}: {ask:?}");
         }
-        let result = self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        let processes = self.processes.finish();
+        let joined = self.thread.join();
+        let (result, processes) = joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let Recorded { output, streamed, largest_piece } = self.record.lock().clone();
         Called { result, output, streamed, largest_piece, asked: self.session.stop(), processes }
     }

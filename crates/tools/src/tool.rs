@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::act::Act;
 use crate::context::ToolContext;
 use crate::error::ToolError;
+use crate::source::{MakeTool, Refreshed, SourceContext, ToolSource};
 use crate::workspace::Workspace;
 
 /// A tool that a model can call.
@@ -45,6 +46,32 @@ pub trait Tool: Send {
     /// # Errors
     /// The [`ToolError`] that the model gets.
     fn call(&mut self, input: Value, context: &ToolContext) -> Result<ToolOutcome, ToolError>;
+}
+
+impl Tool for Box<dyn Tool> {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    fn description(&self) -> &str {
+        (**self).description()
+    }
+
+    fn schema(&self) -> Value {
+        (**self).schema()
+    }
+
+    fn intent(&self, input: &Value, workspace: &Workspace) -> Result<Intent, ToolError> {
+        (**self).intent(input, workspace)
+    }
+
+    fn is_in_order(&self) -> bool {
+        (**self).is_in_order()
+    }
+
+    fn call(&mut self, input: Value, context: &ToolContext) -> Result<ToolOutcome, ToolError> {
+        (**self).call(input, context)
+    }
 }
 
 /// The effects that a call would have, for the policy, and the text that a Confirm shows.
@@ -91,10 +118,13 @@ impl ToolOutcome {
 /// Creates the tools of one session, and is dropped with it.
 pub struct Toolbox {
     kinds: Vec<Kind>,
+    source: Option<Box<dyn ToolSource>>,
+    /// The tools of the source.
+    sourced: Vec<Kind>,
 }
 
 struct Kind {
-    make: Box<dyn FnMut() -> Box<dyn Tool> + Send>,
+    make: MakeTool,
     idle: Vec<Box<dyn Tool>>,
     spec: ToolSpec,
 }
@@ -110,43 +140,82 @@ pub struct ToolSpec {
     pub schema: Value,
 }
 
-impl Toolbox {
-    /// Creates a toolbox without tools.
-    #[must_use]
-    pub fn new() -> Self {
-        Self { kinds: Vec::new() }
-    }
-
-    /// Adds a tool. `make` is called for every new instance, and holds the state that all instances
-    /// of the session share. A later tool replaces an earlier one of the same name.
-    #[must_use]
-    pub fn with<T: Tool + 'static>(mut self, mut make: impl FnMut() -> T + Send + 'static) -> Self {
-        let mut make: Box<dyn FnMut() -> Box<dyn Tool> + Send> = Box::new(move || Box::new(make()));
+impl Kind {
+    fn new(mut make: MakeTool) -> Self {
         let first = make();
         let spec = ToolSpec {
             name: first.name().to_owned(),
             description: first.description().to_owned(),
             schema: first.schema(),
         };
-        self.kinds.retain(|kind| kind.spec.name != spec.name);
-        self.kinds.push(Kind { make, idle: vec![first], spec });
+        Self { make, idle: vec![first], spec }
+    }
+}
+
+impl Toolbox {
+    /// Creates a toolbox without tools.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { kinds: Vec::new(), source: None, sourced: Vec::new() }
+    }
+
+    /// Adds a tool. `make` is called for every new instance, and holds the state that all instances
+    /// of the session share. A later tool replaces an earlier one of the same name.
+    #[must_use]
+    pub fn with<T: Tool + 'static>(mut self, mut make: impl FnMut() -> T + Send + 'static) -> Self {
+        let kind = Kind::new(Box::new(move || Box::new(make())));
+        self.kinds.retain(|known| known.spec.name != kind.spec.name);
+        self.kinds.push(kind);
         self
     }
 
-    /// The descriptions of the tools, in the order in which they were added.
+    /// Sets the source of further tools, which replaces an earlier one. A tool of the source with
+    /// the name of another tool is not used.
+    #[must_use]
+    pub fn with_source(self, source: Box<dyn ToolSource>) -> Self {
+        Self { source: Some(source), sourced: Vec::new(), ..self }
+    }
+
+    /// Brings the tools of the source up to date, if there is one. Returns whether they have
+    /// changed, and messages for the user. See [`ToolSource::refresh`].
+    pub async fn refresh(&mut self, context: &SourceContext) -> (bool, Vec<String>) {
+        let Some(source) = &mut self.source else { return (false, Vec::new()) };
+        let Refreshed { tools, notices } = source.refresh(context).await;
+        let changed = tools.is_some();
+        if let Some(tools) = tools {
+            self.sourced.clear();
+            for kind in tools.into_iter().map(Kind::new) {
+                if self.kinds().all(|known| known.spec.name != kind.spec.name) {
+                    self.sourced.push(kind);
+                }
+            }
+        }
+        (changed, notices)
+    }
+
+    fn kinds(&self) -> impl Iterator<Item = &Kind> {
+        self.kinds.iter().chain(&self.sourced)
+    }
+
+    fn kind(&mut self, name: &str) -> Option<&mut Kind> {
+        self.kinds.iter_mut().chain(&mut self.sourced).find(|kind| kind.spec.name == name)
+    }
+
+    /// The descriptions of the tools, in the order in which they were added. Those of the source are
+    /// the last.
     pub fn specs(&self) -> impl Iterator<Item = &ToolSpec> {
-        self.kinds.iter().map(|kind| &kind.spec)
+        self.kinds().map(|kind| &kind.spec)
     }
 
     /// Takes an instance for one call. Return it with [`put_back`](Self::put_back) afterwards.
     pub fn take(&mut self, name: &str) -> Option<Box<dyn Tool>> {
-        let kind = self.kinds.iter_mut().find(|kind| kind.spec.name == name)?;
+        let kind = self.kind(name)?;
         Some(kind.idle.pop().unwrap_or_else(|| (kind.make)()))
     }
 
     /// Returns an instance after its call.
     pub fn put_back(&mut self, tool: Box<dyn Tool>) {
-        if let Some(kind) = self.kinds.iter_mut().find(|kind| kind.spec.name == tool.name()) {
+        if let Some(kind) = self.kind(tool.name()) {
             kind.idle.push(tool);
         }
     }

@@ -7,6 +7,7 @@ use holdpoint_common::{PolicyError, Rule};
 
 use super::command_rule::CommandRule;
 use super::matches::Match;
+use super::mcp_rule::McpRule;
 use super::path_rule::PathRule;
 use crate::place::Place;
 use crate::script::Word;
@@ -30,6 +31,8 @@ enum RuleTarget {
     /// Paths that any tool reads, that any tool writes, or that the rule's own tool reads or
     /// writes.
     Places(Access, PathRule),
+    /// Tools of MCP servers.
+    Mcp(McpRule),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +61,9 @@ impl CompiledRule {
             ("shell", Some(pattern), _) => RuleTarget::Commands(Box::new(
                 CommandRule::new(pattern, home, allows).map_err(error)?,
             )),
+            ("mcp", pattern, _) => {
+                RuleTarget::Mcp(McpRule::new(pattern.as_deref(), allows).map_err(error)?)
+            }
             (_, Some(pattern), Some(access)) => {
                 RuleTarget::Places(access, PathRule::new(pattern, home, allows).map_err(error)?)
             }
@@ -70,6 +76,14 @@ impl CompiledRule {
             }
         };
         Ok(Self { rule: rule.clone(), target })
+    }
+
+    /// Whether the rule matches this tool of an MCP server.
+    pub(super) fn matches_mcp(&self, server: &str, tool: &str) -> Match {
+        match &self.target {
+            RuleTarget::Mcp(rule) if rule.matches(server, tool) => Match::Yes,
+            _ => Match::No,
+        }
     }
 
     /// Whether the rule matches every call of `tool`.
@@ -93,7 +107,7 @@ impl CompiledRule {
             RuleTarget::Places(access, paths) => {
                 self.covers(*access, tool, writes) && paths.allows(place, root)
             }
-            RuleTarget::Commands(_) => false,
+            RuleTarget::Commands(_) | RuleTarget::Mcp(_) => false,
         }
     }
 
@@ -111,7 +125,7 @@ impl CompiledRule {
             RuleTarget::Places(access, paths) if self.covers(*access, tool, writes) => {
                 paths.restricts(place, !writes, root)
             }
-            RuleTarget::Places(..) | RuleTarget::Commands(_) => Match::No,
+            RuleTarget::Places(..) | RuleTarget::Commands(_) | RuleTarget::Mcp(_) => Match::No,
         }
     }
 
@@ -123,7 +137,7 @@ impl CompiledRule {
             RuleTarget::Places(access, paths) => {
                 self.covers(*access, tool, writes) && paths.allows_below(place, root)
             }
-            RuleTarget::Commands(_) => false,
+            RuleTarget::Commands(_) | RuleTarget::Mcp(_) => false,
         }
     }
 
@@ -137,7 +151,7 @@ impl CompiledRule {
             {
                 Match::Yes
             }
-            RuleTarget::Places(..) | RuleTarget::Commands(_) => Match::No,
+            RuleTarget::Places(..) | RuleTarget::Commands(_) | RuleTarget::Mcp(_) => Match::No,
         }
     }
 
@@ -157,7 +171,7 @@ impl CompiledRule {
         match &self.target {
             RuleTarget::Commands(command) => command.restricts(words),
             RuleTarget::Tool => self.matches_tool(tool),
-            RuleTarget::Places(..) => Match::No,
+            RuleTarget::Places(..) | RuleTarget::Mcp(_) => Match::No,
         }
     }
 
@@ -168,8 +182,8 @@ impl CompiledRule {
                 Match::Maybe
             }
             RuleTarget::Tool => self.matches_tool(tool),
-            // The tools with path patterns run no commands.
-            RuleTarget::Places(Access::OwnTool, _) => Match::No,
+            // The tools with path patterns and those of MCP servers run no commands.
+            RuleTarget::Places(Access::OwnTool, _) | RuleTarget::Mcp(_) => Match::No,
         }
     }
 }

@@ -22,6 +22,8 @@ mod guard;
 #[cfg(target_os = "linux")]
 mod hostile_repositories;
 mod many;
+#[cfg(target_os = "linux")]
+mod mcp;
 mod policy;
 #[cfg(target_os = "linux")]
 mod sandbox;

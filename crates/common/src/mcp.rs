@@ -1,0 +1,233 @@
+//! MCP servers: programs that provide tools over the Model Context Protocol.
+
+mod file;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+pub use file::{McpFileError, parse_mcp_file};
+
+/// Maximum number of MCP servers of one session.
+pub const MAX_MCP_SERVERS: usize = 32;
+
+/// Maximum length of the name of an MCP server in bytes.
+pub const MAX_MCP_NAME: usize = 32;
+
+/// Maximum size of the settings of one MCP server in bytes: all texts together.
+pub const MAX_MCP_SETTINGS: usize = 64 * 1024;
+
+/// The MCP servers of a session, by name.
+pub type McpServers = BTreeMap<String, McpServer>;
+
+/// An MCP server: a program that a session starts and talks to over its standard input and output.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct McpServer {
+    /// Program of the server: a path, or a name to look up in the `PATH` of the session.
+    pub command: String,
+    /// Arguments of the program. Default: none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
+    /// Variables that are added to the environment of the session's processes, such as the key of
+    /// a service. Default: none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+    /// Working folder of the program: an absolute path, or one below the workspace.
+    /// Default: the workspace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    /// Names of the tools that the model gets. Default: all tools of the server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
+    /// Seconds that one call may take without progress, from 1 to 600. A call never takes longer
+    /// than 10 minutes, not counting the time that it waits for the user. Default: 60.
+    #[serde(default = "default_timeout")]
+    #[schemars(range(min = 1, max = 600))]
+    pub timeout_s: u32,
+    /// Seconds that the server may take to start, from 1 to 600. Default: 30.
+    #[serde(default = "default_startup")]
+    #[schemars(range(min = 1, max = 600))]
+    pub startup_s: u32,
+    /// Whether the program may use the whole network. Default: `false`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub network: bool,
+    /// Domains that the program may reach through a proxy, each `example.com` or, for all names
+    /// below it, `*.example.com`. Default: none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub domains: Vec<String>,
+    /// Whether the program runs in the sandbox of the session. Outside of it, the program has the
+    /// permissions of its user. Default: `true`.
+    #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
+    pub sandbox: bool,
+}
+
+fn default_timeout() -> u32 {
+    60
+}
+
+fn default_startup() -> u32 {
+    30
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl McpServer {
+    /// Creates a server that is a program with these arguments, in the sandbox and without the
+    /// network.
+    #[must_use]
+    pub fn program(
+        command: impl Into<String>,
+        args: impl IntoIterator<Item = impl Into<String>>,
+    ) -> Self {
+        Self {
+            command: command.into(),
+            args: args.into_iter().map(Into::into).collect(),
+            env: BTreeMap::new(),
+            cwd: None,
+            tools: None,
+            timeout_s: default_timeout(),
+            startup_s: default_startup(),
+            network: false,
+            domains: Vec::new(),
+            sandbox: true,
+        }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if self.command.trim().is_empty() {
+            return Err("`command` is empty".to_owned());
+        }
+        for (key, value) in [("timeout_s", self.timeout_s), ("startup_s", self.startup_s)] {
+            if !(1..=600).contains(&value) {
+                return Err(format!("{key} is {value}; it must be from 1 to 600"));
+            }
+        }
+        let is_variable = |name: &&String| !name.is_empty() && !name.contains(['=', '\0']);
+        if let Some(name) = self.env.keys().find(|name| !is_variable(name)) {
+            return Err(format!("`{name}` in `env` is not the name of a variable"));
+        }
+        let tools = self.tools.iter().flatten();
+        let texts = self.args.iter().chain(tools).chain(&self.domains).chain(&self.cwd);
+        let env = self.env.iter().flat_map(|(name, value)| [name, value]);
+        let texts = texts.chain(env).chain([&self.command]);
+        let (bytes, has_zero) = texts.fold((0, false), |(bytes, has_zero), text| {
+            (bytes + text.len(), has_zero || text.contains('\0'))
+        });
+        if has_zero {
+            return Err("a text has a zero byte".to_owned());
+        }
+        if bytes > MAX_MCP_SETTINGS {
+            return Err(format!(
+                "its settings have {bytes} bytes; the limit is {MAX_MCP_SETTINGS}"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Shows only the names of the variables, because their values may be secrets.
+impl fmt::Debug for McpServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("McpServer")
+            .field("command", &self.command)
+            .field("env", &self.env.keys().collect::<Vec<_>>())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The error for an MCP server that can't be used.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("MCP server `{name}`: {problem}")]
+pub struct McpServerError {
+    /// Name of the server.
+    pub name: String,
+    /// Description of the mistake.
+    pub problem: String,
+}
+
+/// Checks the names and the settings of servers. A name has `a-z`, `0-9`, `-` and `_`, begins and
+/// ends with a letter or a digit, and has no `__`.
+///
+/// # Errors
+/// [`McpServerError`] for the first server that can't be used, or for the first one beyond
+/// [`MAX_MCP_SERVERS`].
+pub fn check_mcp_servers(servers: &McpServers) -> Result<(), McpServerError> {
+    for (index, (name, server)) in servers.iter().enumerate() {
+        let error = |problem| McpServerError { name: name.clone(), problem };
+        if index >= MAX_MCP_SERVERS {
+            return Err(error(format!("there are more than {MAX_MCP_SERVERS} servers")));
+        }
+        if !is_server_name(name) {
+            return Err(error(format!(
+                "the name must have at most {MAX_MCP_NAME} of the characters a-z, 0-9, - and _, \
+                 begin and end with a letter or a digit, and have no `__`"
+            )));
+        }
+        server.check().map_err(error)?;
+    }
+    Ok(())
+}
+
+fn is_server_name(name: &str) -> bool {
+    let is_alphanumeric = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let ends = [name.bytes().next(), name.bytes().last()];
+    name.len() <= MAX_MCP_NAME
+        && name.bytes().all(|byte| is_alphanumeric(byte) || matches!(byte, b'-' | b'_'))
+        && ends.iter().all(|byte| byte.is_some_and(is_alphanumeric))
+        && !name.contains("__")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(name: &str, server: McpServer) -> Result<(), String> {
+        let servers = McpServers::from([(name.to_owned(), server)]);
+        check_mcp_servers(&servers).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn m_h2_names_of_servers_are_plain() {
+        let server = || McpServer::program("x", ["y"]);
+        for name in ["a", "7", "every-thing", "a_b-c", &"x".repeat(MAX_MCP_NAME)] {
+            assert_eq!(check(name, server()), Ok(()), "{name}");
+        }
+        for name in
+            ["", "A", "a__b", "_a", "a-", "a b", "ä", "a.b", "a\n", &"x".repeat(MAX_MCP_NAME + 1)]
+        {
+            assert!(check(name, server()).unwrap_err().contains("the name must have"), "{name}");
+        }
+    }
+
+    #[test]
+    fn m_h2_settings_of_servers_are_bounded() {
+        let server = McpServer::program("x", ["y"]);
+        let variable = |name: &str| BTreeMap::from([(name.to_owned(), "v".to_owned())]);
+        for (wrong, why) in [
+            (McpServer { command: " ".into(), ..server.clone() }, "`command` is empty"),
+            (McpServer { timeout_s: 0, ..server.clone() }, "timeout_s is 0"),
+            (McpServer { startup_s: 601, ..server.clone() }, "startup_s is 601"),
+            (McpServer { env: variable("A=B"), ..server.clone() }, "not the name of a variable"),
+            (McpServer { args: vec!["\0".into()], ..server.clone() }, "a zero byte"),
+            (McpServer { args: vec!["x".repeat(70_000)], ..server.clone() }, "the limit is 65536"),
+        ] {
+            assert!(check("a", wrong.clone()).unwrap_err().contains(why), "{why}");
+        }
+        let many = (0..=MAX_MCP_SERVERS).map(|n| (format!("s{n}"), server.clone())).collect();
+        assert!(check_mcp_servers(&many).unwrap_err().problem.contains("more than 32"));
+    }
+
+    #[test]
+    fn m_h2_t_h3_values_of_variables_are_not_printed() {
+        let env = BTreeMap::from([("KEY".to_owned(), "sk-secret".to_owned())]);
+        let server = McpServer { env, ..McpServer::program("x", ["--token=hidden"]) };
+        let printed = format!("{server:?}");
+        assert!(printed.contains("KEY"), "{printed}");
+        assert!(!printed.contains("secret") && !printed.contains("hidden"), "{printed}");
+    }
+}

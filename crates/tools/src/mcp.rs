@@ -1,0 +1,24 @@
+//! The tools of MCP servers.
+//!
+//! A *server* is a program that a session starts under its supervisor, in its sandbox, and talks to
+//! over the Model Context Protocol. Its *tools* become tools of the session. Everything that a
+//! server sends is untrusted: it is bounded, and decides neither the policy nor the text of an ask.
+//!
+//! Each server has a thread, which starts it, receives its messages and ends it. A call of a tool
+//! runs on its own thread, as every call does, and exchanges messages with the server's thread.
+
+mod call;
+mod calls;
+mod client;
+mod content;
+mod elicitation;
+mod launch;
+mod listing;
+mod name;
+mod server;
+mod source;
+mod stdio;
+mod tool;
+
+pub use listing::{MAX_SCHEMA, MAX_SESSION_TOOLS};
+pub use source::McpSource;

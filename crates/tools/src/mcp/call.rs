@@ -1,0 +1,252 @@
+//! One call of a tool: its request, the messages that belong to it, its time limits and its end.
+
+use std::time::{Duration, Instant};
+
+use rmcp::RoleClient;
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, ElicitResult,
+    InputRequest, InputRequiredResult, InputResponses, ListToolsRequest, ServerResult,
+};
+use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, ServiceError};
+use serde_json::Value;
+use tokio::runtime::{Builder, Runtime};
+
+use super::calls::{CallMessage, RunningCall};
+use super::listing::ToolInfo;
+use super::server::{Connection, Server};
+use super::{client, content, elicitation};
+use crate::context::ToolContext;
+use crate::error::ToolError;
+use crate::tool::ToolOutcome;
+
+/// How long a call may take, not counting the time that it waits for the user.
+const HARD_LIMIT: Duration = Duration::from_secs(10 * 60);
+
+/// How often a server may require more input for one call.
+const MAX_ROUNDS: usize = 10;
+
+/// A call of a tool, on a thread of its own.
+pub(super) struct Call<'a> {
+    server: &'a Server,
+    tool: &'a ToolInfo,
+    context: &'a ToolContext,
+    /// The runtime on which the call waits.
+    runtime: Runtime,
+}
+
+/// The time limits of a call.
+struct Deadlines {
+    /// When the server must have answered or reported progress.
+    silence: Instant,
+    /// When the server must have answered.
+    hard: Instant,
+}
+
+/// The next thing that happens to a request.
+enum Next {
+    Answered(Result<ServerResult, ServiceError>),
+    Message(CallMessage),
+    Cut,
+    TimedOut,
+}
+
+impl<'a> Call<'a> {
+    pub(super) fn new(
+        server: &'a Server,
+        tool: &'a ToolInfo,
+        context: &'a ToolContext,
+    ) -> Result<Self, ToolError> {
+        let runtime = Builder::new_current_thread().enable_time().build();
+        let runtime = runtime
+            .map_err(|error| ToolError::failed(format!("can't create a runtime: {error}")))?;
+        Ok(Self { server, tool, context, runtime })
+    }
+
+    pub(super) fn run(&self, input: Value) -> Result<ToolOutcome, ToolError> {
+        let connection = self.runtime.block_on(async {
+            tokio::select! {
+                biased;
+                () = self.context.cancelled() => Err(ToolError::Interrupted),
+                connection = self.server.connection() => {
+                    connection.map_err(|why| self.failed(&why))
+                }
+            }
+        })?;
+        let mut params = CallToolRequestParams::new(self.tool.name.clone());
+        if let Value::Object(arguments) = input {
+            params.arguments = Some(arguments);
+        }
+        let now = Instant::now();
+        let mut deadlines =
+            Deadlines { silence: now + self.server.timeout, hard: now + HARD_LIMIT };
+        let mut running = None;
+        for _ in 0..MAX_ROUNDS {
+            match self.request(&connection, params.clone(), &mut running, &mut deadlines)? {
+                ServerResult::CallToolResult(result) => return Ok(self.outcome(&result)),
+                ServerResult::InputRequiredResult(required) => {
+                    let (responses, state) = self.respond(required, &mut deadlines)?;
+                    params.input_responses = (!responses.is_empty()).then_some(responses);
+                    params.request_state = state;
+                }
+                ServerResult::EmptyResult(_) => return Ok(ToolOutcome::default()),
+                _ => return Err(self.failed("its answer is not the result of a tool")),
+            }
+        }
+        Err(self.failed(&format!("it required input more than {MAX_ROUNDS} times")))
+    }
+
+    fn failed(&self, why: &str) -> ToolError {
+        ToolError::failed(format!("MCP server `{}`: {why}", self.server.name))
+    }
+
+    /// The outcome of a call: its content is output, which is bounded as that of every tool.
+    fn outcome(&self, result: &CallToolResult) -> ToolOutcome {
+        self.context.output(&content::text(result));
+        ToolOutcome { failed: result.is_error == Some(true), ..ToolOutcome::default() }
+    }
+
+    /// Sends a request, and returns its result.
+    fn request(
+        &self,
+        connection: &Connection,
+        params: CallToolRequestParams,
+        running: &mut Option<RunningCall>,
+        deadlines: &mut Deadlines,
+    ) -> Result<ServerResult, ToolError> {
+        let mut handle = self.send(&connection.peer, params)?;
+        let token = handle.progress_token.clone();
+        match running {
+            Some(running) => running.continue_as(token),
+            None => *running = Some(self.server.calls.add(token)),
+        }
+        let Some(running) = running else { return Err(self.failed("the call is missing")) };
+        loop {
+            match self.runtime.block_on(self.next(&mut handle, running, deadlines)) {
+                Next::Answered(Ok(result)) => return Ok(result),
+                Next::Answered(Err(ServiceError::McpError(error))) => {
+                    return Err(self.failed(&error.message));
+                }
+                Next::Answered(Err(_)) => {
+                    let why = self.runtime.block_on(self.server.ended());
+                    return Err(self.failed(&format!("it ended during the call: {why}")));
+                }
+                Next::Message(CallMessage::Progress(line)) => {
+                    deadlines.silence = Instant::now() + self.server.timeout;
+                    self.context.output(&line);
+                }
+                Next::Message(CallMessage::Elicit(request, answer)) => {
+                    let result = self.elicit(request, deadlines)?;
+                    // The server may have withdrawn the question.
+                    let _ = answer.send(result);
+                }
+                Next::Cut => {
+                    self.stop(connection, handle, "the user has interrupted the turn");
+                    return Err(ToolError::Interrupted);
+                }
+                Next::TimedOut => {
+                    let is_hard = Instant::now() >= deadlines.hard;
+                    let ended = self.stop(connection, handle, "the time limit is reached");
+                    let limit = if is_hard { HARD_LIMIT } else { self.server.timeout }.as_secs();
+                    let without = if is_hard { "" } else { " without progress" };
+                    return Err(self.failed(&format!("no answer in {limit} s{without}{ended}")));
+                }
+            }
+        }
+    }
+
+    fn send(
+        &self,
+        peer: &Peer<RoleClient>,
+        params: CallToolRequestParams,
+    ) -> Result<RequestHandle<RoleClient>, ToolError> {
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        let sending = peer.send_cancellable_request(request, PeerRequestOptions::no_options());
+        let sent = self.runtime.block_on(async {
+            tokio::select! {
+                biased;
+                () = self.context.cancelled() => Err(ToolError::Interrupted),
+                sent = sending => Ok(sent),
+            }
+        })?;
+        sent.map_err(|_| self.failed("it has ended"))
+    }
+
+    async fn next(
+        &self,
+        handle: &mut RequestHandle<RoleClient>,
+        running: &mut RunningCall,
+        deadlines: &Deadlines,
+    ) -> Next {
+        tokio::select! {
+            biased;
+            () = self.context.cancelled() => Next::Cut,
+            // Progress that was sent before the answer is shown before it.
+            Some(message) = running.next() => Next::Message(message),
+            answer = &mut handle.rx => {
+                Next::Answered(answer.unwrap_or(Err(ServiceError::TransportClosed)))
+            }
+            () = tokio::time::sleep_until(deadlines.silence.min(deadlines.hard).into()) => {
+                Next::TimedOut
+            }
+        }
+    }
+
+    /// Asks the user for the server. The time limits do not run meanwhile.
+    fn elicit(
+        &self,
+        request: rmcp::model::ElicitRequestParams,
+        deadlines: &mut Deadlines,
+    ) -> Result<ElicitResult, ToolError> {
+        let asked = Instant::now();
+        let result = elicitation::ask(&self.server.name, request, self.context)?;
+        deadlines.hard += asked.elapsed();
+        deadlines.silence = Instant::now() + self.server.timeout;
+        Ok(result)
+    }
+
+    /// Answers the requests of a server that requires input for a call.
+    fn respond(
+        &self,
+        required: InputRequiredResult,
+        deadlines: &mut Deadlines,
+    ) -> Result<(InputResponses, Option<String>), ToolError> {
+        let mut responses = InputResponses::new();
+        for (key, request) in required.input_requests.unwrap_or_default() {
+            let response = match request {
+                InputRequest::Elicitation(request) => {
+                    serde_json::to_value(self.elicit(request.params, deadlines)?)
+                }
+                InputRequest::ListRoots(_) => {
+                    serde_json::to_value(client::roots(self.context.root()))
+                }
+                _ => return Err(self.failed("it asked for an answer of the model")),
+            };
+            responses.insert(key, response.map_err(|error| self.failed(&error.to_string()))?);
+        }
+        Ok((responses, required.request_state))
+    }
+
+    /// Cancels a request. A server that does not answer another request within half of the grace is
+    /// ended. Returns what happened, for the model.
+    fn stop(
+        &self,
+        connection: &Connection,
+        handle: RequestHandle<RoleClient>,
+        why: &str,
+    ) -> &'static str {
+        let half = self.server.grace / 2;
+        let peer = connection.peer.clone();
+        let cancelling = async {
+            handle.cancel(Some(why.to_owned())).await.ok()?;
+            let list = ListToolsRequest::with_param(Default::default());
+            let list = ClientRequest::ListToolsRequest(list);
+            peer.send_request(list).await.ok()
+        };
+        let answers = self.runtime.block_on(async { tokio::time::timeout(half, cancelling).await });
+        if matches!(answers, Ok(Some(_))) {
+            return "";
+        }
+        self.context.count_ended(self.server.end_program());
+        "; it did not answer the cancel either, and was ended"
+    }
+}

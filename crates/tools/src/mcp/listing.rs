@@ -1,0 +1,134 @@
+//! The list of a server's tools, within bounds.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use rmcp::RoleClient;
+use rmcp::model::PaginatedRequestParams;
+use rmcp::service::Peer;
+use serde_json::Value;
+
+use super::content::cut;
+use super::name;
+
+/// The most tools that the servers of one session provide together. Further ones are left out.
+pub const MAX_SESSION_TOOLS: usize = 256;
+
+/// The most bytes of the schema of one tool, as JSON. A tool with a larger one is left out.
+pub const MAX_SCHEMA: usize = 32 * 1024;
+
+/// The most bytes of all schemas and descriptions of one server. Further tools are left out.
+const MAX_SERVER_BYTES: usize = 512 * 1024;
+
+/// The most bytes of a description. The rest is cut off.
+const MAX_DESCRIPTION: usize = 8 * 1024;
+
+/// The most bytes of the name of a tool. A tool with a longer one is left out.
+const MAX_TOOL_NAME: usize = 256;
+
+/// The most pages of a list.
+const MAX_PAGES: usize = 64;
+
+/// A tool of a server.
+#[derive(Debug)]
+pub(super) struct ToolInfo {
+    /// The tool's own name.
+    pub(super) name: String,
+    /// The name by which the model calls it.
+    pub(super) model_name: String,
+    pub(super) description: String,
+    pub(super) schema: Value,
+}
+
+/// The tools of a server, and the reason why some are missing.
+#[derive(Debug, Default)]
+pub(super) struct Listing {
+    pub(super) tools: Vec<Arc<ToolInfo>>,
+    pub(super) left_out: Option<String>,
+}
+
+/// Lists the tools of a server, only those in `allowed`, if there is such a list.
+///
+/// # Errors
+/// The reason why they can't be listed.
+pub(super) async fn list(
+    server: &str,
+    peer: &Peer<RoleClient>,
+    allowed: Option<&[String]>,
+) -> Result<Listing, String> {
+    let has_tools = peer.peer_info().is_some_and(|info| info.capabilities.tools.is_some());
+    let mut listing = Filter { server, allowed, ..Filter::default() };
+    let mut cursor = None;
+    for _ in 0..if has_tools { MAX_PAGES } else { 0 } {
+        let page = PaginatedRequestParams::default().with_cursor(cursor);
+        let page = peer.list_tools(Some(page)).await;
+        let page = page.map_err(|error| format!("its tools can't be listed: {error}"))?;
+        page.tools.into_iter().for_each(|tool| listing.add(tool));
+        cursor = page.next_cursor;
+        if cursor.is_none() || listing.is_full() {
+            break;
+        }
+    }
+    listing.finish()
+}
+
+/// Collects the tools that fit into the bounds.
+#[derive(Default)]
+struct Filter<'a> {
+    server: &'a str,
+    allowed: Option<&'a [String]>,
+    tools: Vec<Arc<ToolInfo>>,
+    names: HashSet<String>,
+    bytes: usize,
+    /// How many tools are missing, and an example with the reason.
+    missing: usize,
+    example: Option<String>,
+}
+
+impl Filter<'_> {
+    fn is_full(&self) -> bool {
+        self.tools.len() + self.missing > MAX_SESSION_TOOLS * 4
+    }
+
+    fn add(&mut self, tool: rmcp::model::Tool) {
+        let tool_name = tool.name.as_ref();
+        if self.allowed.is_some_and(|allowed| allowed.iter().all(|name| name != tool_name)) {
+            return;
+        }
+        let description = tool.description.as_deref().or(tool.title.as_deref());
+        let description = cut(description.unwrap_or_default(), MAX_DESCRIPTION);
+        let schema = Value::Object((*tool.input_schema).clone());
+        let schema_bytes = schema.to_string().len();
+        let bytes = schema_bytes + description.len() + tool_name.len();
+        let why = if tool_name.len() > MAX_TOOL_NAME {
+            format!("its name has more than {MAX_TOOL_NAME} bytes")
+        } else if schema_bytes > MAX_SCHEMA {
+            format!("its schema has {schema_bytes} bytes; the limit is {MAX_SCHEMA}")
+        } else if self.tools.len() >= MAX_SESSION_TOOLS {
+            format!("there are more than {MAX_SESSION_TOOLS} tools")
+        } else if self.bytes + bytes > MAX_SERVER_BYTES {
+            format!("all schemas have more than {MAX_SERVER_BYTES} bytes")
+        } else if !self.names.insert(tool_name.to_owned()) {
+            "another tool has the same name".to_owned()
+        } else {
+            self.bytes += bytes;
+            self.tools.push(Arc::new(ToolInfo {
+                name: tool_name.to_owned(),
+                model_name: name::for_model(self.server, tool_name),
+                description: description.to_owned(),
+                schema,
+            }));
+            return;
+        };
+        self.missing += 1;
+        self.example.get_or_insert_with(|| format!("`{}`: {why}", cut(tool_name, MAX_TOOL_NAME)));
+    }
+
+    fn finish(self) -> Result<Listing, String> {
+        let left_out = self.example.map(|example| match self.missing {
+            1 => format!("1 tool is left out: {example}"),
+            missing => format!("{missing} tools are left out, such as {example}"),
+        });
+        Ok(Listing { tools: self.tools, left_out })
+    }
+}

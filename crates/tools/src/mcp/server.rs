@@ -1,0 +1,148 @@
+//! A server as the session sees it: its state, and the handle by which calls reach it.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use holdpoint_common::{EndedProcesses, McpServer};
+use rmcp::RoleClient;
+use rmcp::service::Peer;
+use tokio::sync::{Notify, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::calls::Calls;
+use super::launch::{Launch, ServerThread};
+use super::listing::Listing;
+use crate::process::Processes;
+
+/// The state of a server.
+#[derive(Debug, Clone)]
+pub(super) enum State {
+    /// The server is starting.
+    Starting,
+    /// The server can be called.
+    Ready(Arc<Connection>),
+    /// The server has ended, for this reason. It is started again when it is next needed.
+    Stopped(Arc<str>),
+    /// The server did not start, or has ended too often, for this reason. It is not started again.
+    Failed(Arc<str>),
+}
+
+/// The connection to a server, with the tools that it has.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) peer: Peer<RoleClient>,
+    pub(super) listing: Listing,
+}
+
+/// A server of a session, with a thread of its own. The thread ends when [`close`](Self::close) is
+/// called.
+pub(super) struct Server {
+    pub(super) name: String,
+    /// How long a call may take without progress.
+    pub(super) timeout: Duration,
+    pub(super) grace: Duration,
+    /// The calls that run on the server.
+    pub(super) calls: Calls,
+    state: watch::Receiver<State>,
+    control: Arc<Control>,
+}
+
+/// The state that the thread of a server shares with its handle.
+#[derive(Default)]
+pub(super) struct Control {
+    /// Cancelled when the session ends.
+    pub(super) close: CancellationToken,
+    /// Notified when a stopped server is needed.
+    pub(super) needed: Notify,
+    /// The processes of the running program.
+    running: Mutex<Option<Processes>>,
+    /// Whether a call has ended the program.
+    was_ended: AtomicBool,
+}
+
+impl Control {
+    /// Whether a call has ended the program since this was last asked.
+    pub(super) fn take_was_ended(&self) -> bool {
+        self.was_ended.swap(false, Ordering::Relaxed)
+    }
+
+    pub(super) fn set_running(&self, processes: Processes) {
+        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = Some(processes);
+    }
+
+    /// Ends the processes of the program, and waits for their end.
+    pub(super) fn finish(&self) -> EndedProcesses {
+        // The lock is released before the wait.
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        running.map(|processes| processes.finish()).unwrap_or_default()
+    }
+}
+
+impl Server {
+    /// Begins to start a server, without waiting for it.
+    ///
+    /// # Errors
+    /// The thread or its runtime can't be created.
+    pub(super) fn start(launch: Launch) -> io::Result<Arc<Self>> {
+        let (state_sender, state) = watch::channel(State::Starting);
+        let control = Arc::new(Control::default());
+        let calls = Calls::default();
+        let McpServer { timeout_s, .. } = launch.settings;
+        let server = Self {
+            name: launch.name.clone(),
+            timeout: Duration::from_secs(timeout_s.into()),
+            grace: launch.session.processes.grace(),
+            calls: calls.clone(),
+            state,
+            control: Arc::clone(&control),
+        };
+        ServerThread { launch, control, calls, state: state_sender }.spawn()?;
+        Ok(Arc::new(server))
+    }
+
+    /// The current state.
+    pub(super) fn state(&self) -> State {
+        self.state.borrow().clone()
+    }
+
+    /// Waits until the server is ready or has failed, and starts it again if it has stopped.
+    ///
+    /// # Errors
+    /// The reason why it can't be called.
+    pub(super) async fn connection(&self) -> Result<Arc<Connection>, Arc<str>> {
+        if matches!(self.state(), State::Stopped(_)) {
+            self.control.needed.notify_one();
+        }
+        let mut state = self.state.clone();
+        let is_settled = |state: &State| matches!(state, State::Ready(_) | State::Failed(_));
+        match state.wait_for(is_settled).await.map(|state| state.clone()) {
+            Ok(State::Ready(connection)) => Ok(connection),
+            Ok(State::Failed(why)) => Err(why),
+            Ok(State::Starting | State::Stopped(_)) | Err(_) => Err("it has ended".into()),
+        }
+    }
+
+    /// Waits until the server is no longer ready, and returns the reason.
+    pub(super) async fn ended(&self) -> Arc<str> {
+        let mut state = self.state.clone();
+        let ended = state.wait_for(|state| !matches!(state, State::Ready(_))).await;
+        match ended.map(|state| state.clone()) {
+            Ok(State::Stopped(why) | State::Failed(why)) => why,
+            Ok(State::Starting | State::Ready(_)) | Err(_) => "it has ended".into(),
+        }
+    }
+
+    /// Ends the program and waits for the end of its processes: at most the grace and one second
+    /// more. It is started again when it is next needed.
+    pub(super) fn end_program(&self) -> EndedProcesses {
+        self.control.was_ended.store(true, Ordering::Relaxed);
+        self.control.finish()
+    }
+
+    /// Begins to end the server, because its session ends. Returns at once.
+    pub(super) fn close(&self) {
+        self.control.close.cancel();
+    }
+}

@@ -1,0 +1,165 @@
+//! The transport of a server that is a program: one JSON message per line.
+
+use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rmcp::RoleClient;
+use rmcp::model::JsonRpcMessage;
+use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::unix::pipe;
+
+/// The most bytes of one message. A larger one ends the connection.
+const MAX_MESSAGE: usize = 16 * 1024 * 1024;
+
+/// The most bytes of lines that are not messages, since the last message. Programs print greetings
+/// and logs there, although the protocol forbids it.
+const MAX_GARBAGE: usize = 1024 * 1024;
+
+/// The most requests of a server that wait for their answer. With another one, the connection ends.
+const MAX_REQUESTS: usize = 64;
+
+/// The size of the buffer for reading, in bytes.
+const READ_BUFFER: usize = 8 * 1024;
+
+/// The connection to a program.
+pub(super) struct Stdio {
+    output: BufReader<pipe::Receiver>,
+    /// The beginning of a message, if its end has not been read.
+    line: Vec<u8>,
+    /// How many bytes of lines that are not messages were read since the last message.
+    garbage: usize,
+    input: Arc<tokio::sync::Mutex<pipe::Sender>>,
+    /// How many requests of the server have no answer yet.
+    requests: Arc<AtomicUsize>,
+    fault: Fault,
+}
+
+/// The reason why a connection was ended by this side. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Fault(Arc<Mutex<Option<String>>>);
+
+impl Fault {
+    pub(super) fn take(&self) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn set(&self, why: String) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
+    }
+}
+
+impl Stdio {
+    /// Connects to the streams of a program. Must be called on a runtime.
+    pub(super) fn new(
+        input: io::PipeWriter,
+        output: io::PipeReader,
+        fault: Fault,
+    ) -> io::Result<Self> {
+        let output = pipe::Receiver::from_owned_fd(output.into())?;
+        let input = pipe::Sender::from_owned_fd(input.into())?;
+        Ok(Self {
+            output: BufReader::with_capacity(READ_BUFFER, output),
+            line: Vec::new(),
+            garbage: 0,
+            input: Arc::new(tokio::sync::Mutex::new(input)),
+            requests: Arc::default(),
+            fault,
+        })
+    }
+
+    /// Reads to the end of a line, which is then in `line`. Returns `false` at the end of the
+    /// output. Can be dropped and called again without a loss.
+    async fn read_line(&mut self) -> Result<bool, String> {
+        loop {
+            let available = match self.output.fill_buf().await {
+                Ok(available) => available,
+                Err(error) => return Err(format!("its output can't be read: {error}")),
+            };
+            if available.is_empty() {
+                return Ok(false);
+            }
+            let end = memchr::memchr(b'\n', available);
+            let taken = end.map_or(available.len(), |end| end + 1);
+            if self.line.len() + taken > MAX_MESSAGE {
+                return Err(format!("it sent a message of more than {MAX_MESSAGE} bytes"));
+            }
+            self.line.extend_from_slice(&available[..taken]);
+            self.output.consume(taken);
+            if end.is_some() {
+                return Ok(true);
+            }
+        }
+    }
+
+    async fn next(&mut self) -> Result<Option<RxJsonRpcMessage<RoleClient>>, String> {
+        while self.read_line().await? {
+            let message = serde_json::from_slice(self.line.trim_ascii());
+            let length = self.line.len();
+            self.line.clear();
+            // A large message does not keep its memory.
+            self.line.shrink_to(READ_BUFFER);
+            match message {
+                Ok(message) => {
+                    self.garbage = 0;
+                    if matches!(message, JsonRpcMessage::Request(_))
+                        && self.requests.fetch_add(1, Ordering::Relaxed) >= MAX_REQUESTS
+                    {
+                        return Err(format!(
+                            "it sent more than {MAX_REQUESTS} requests without waiting for answers"
+                        ));
+                    }
+                    return Ok(Some(message));
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "a line of an MCP server is not a message");
+                    self.garbage += length;
+                    if self.garbage > MAX_GARBAGE {
+                        return Err(format!(
+                            "it wrote more than {MAX_GARBAGE} bytes to its standard output that \
+                             are not messages"
+                        ));
+                    }
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Transport<RoleClient> for Stdio {
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        message: TxJsonRpcMessage<RoleClient>,
+    ) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        if matches!(message, JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_)) {
+            let answered = |requests: usize| Some(requests.saturating_sub(1));
+            // Never fails: the function always returns a value.
+            let _ = self.requests.fetch_update(Ordering::Relaxed, Ordering::Relaxed, answered);
+        }
+        let input = Arc::clone(&self.input);
+        async move {
+            let mut line = serde_json::to_vec(&message)?;
+            line.push(b'\n');
+            input.lock().await.write_all(&line).await
+        }
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+        match self.next().await {
+            Ok(message) => message,
+            Err(why) => {
+                self.fault.set(why);
+                None
+            }
+        }
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

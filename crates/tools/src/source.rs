@@ -1,0 +1,45 @@
+//! Sources of tools whose set can change while a session lives.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use crate::background::BackgroundJobs;
+use crate::process::Processes;
+use crate::tool::Tool;
+use crate::workspace::Workspace;
+
+/// The parts of a session that a source of tools works with.
+#[derive(Clone)]
+pub struct SourceContext {
+    /// The workspace of the session.
+    pub workspace: Arc<Workspace>,
+    /// The settings of the session's processes: their supervisor, their sandbox and their grace.
+    pub processes: Processes,
+    /// Keeps the session from ending while a clone of it exists.
+    pub background: BackgroundJobs,
+}
+
+/// Tools that are known only when a turn runs, and can change then, such as those of MCP servers.
+///
+/// A source is created with its session's toolbox, and dropped with it.
+pub trait ToolSource: Send {
+    /// Brings the tools up to date before a step of a turn, and waits for those that are starting.
+    /// If the turn is cut, the future is dropped, and a later call continues.
+    fn refresh<'a>(
+        &'a mut self,
+        context: &'a SourceContext,
+    ) -> Pin<Box<dyn Future<Output = Refreshed> + Send + 'a>>;
+}
+
+/// The result of a refresh.
+#[derive(Default)]
+pub struct Refreshed {
+    /// All tools of the source, if they have changed since the last refresh.
+    pub tools: Option<Vec<MakeTool>>,
+    /// Messages for the user, each on one line, such as the reason why tools are missing.
+    pub notices: Vec<String>,
+}
+
+/// Creates an instance of a tool for each call that needs one.
+pub type MakeTool = Box<dyn FnMut() -> Box<dyn Tool> + Send>;

@@ -1,0 +1,134 @@
+"""A server of the old era that misbehaves in the way that its first argument names."""
+
+import json
+import os
+import signal
+import sys
+import time
+
+KIND = sys.argv[1]
+# A file that counts the starts, for servers that behave differently then.
+COUNT = sys.argv[2] if len(sys.argv) > 2 else None
+
+
+def send(message):
+    sys.stdout.write(json.dumps(message) + "\n")
+    sys.stdout.flush()
+
+
+def answer(request, result):
+    send({"jsonrpc": "2.0", "id": request["id"], "result": result})
+
+
+def tool(name, **more):
+    return {"name": name, "inputSchema": {"type": "object"}, **more}
+
+
+def text(value):
+    return {"content": [{"type": "text", "text": value}]}
+
+
+def starts():
+    with open(COUNT, "a+") as file:
+        file.write("x")
+        file.flush()
+        file.seek(0)
+        return len(file.read())
+
+
+def tools():
+    if KIND == "huge-schema":
+        return [tool("small"), tool("huge", description="x", inputSchema={"type": "object", "title": "x" * 100000})]
+    if KIND == "many-tools":
+        return [tool(f"tool{n}") for n in range(2000)]
+    if KIND == "odd-names":
+        return [tool("a.b"), tool("a/b"), tool("x" * 200), tool("same"), tool("same"), tool("y" * 1000)]
+    if KIND == "long-description":
+        return [tool("small", description="d" * 1000000)]
+    return [tool("work", annotations={"readOnlyHint": True})]
+
+
+def call(request):
+    arguments = request["params"].get("arguments") or {}
+    if KIND == "die" or KIND == "die-once" and starts() < 2:
+        sys.stderr.write("Traceback: out of luck\n")
+        sys.stderr.flush()
+        os._exit(7)
+    if KIND == "silent":
+        return
+    if KIND == "stuck":
+        send({"jsonrpc": "2.0", "method": "notifications/progress",
+              "params": {"progressToken": request["params"]["_meta"]["progressToken"], "progress": 1, "message": "stuck now"}})
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        while True:
+            time.sleep(1000)
+    if KIND == "flood":
+        token = request["params"]["_meta"]["progressToken"]
+        for n in range(20000):
+            send({"jsonrpc": "2.0", "method": "notifications/progress",
+                  "params": {"progressToken": token, "progress": n, "message": "m" * 50}})
+    if KIND == "requests":
+        for n in range(1000):
+            send({"jsonrpc": "2.0", "id": f"r{n}", "method": "ping"})
+    if KIND == "long-line":
+        sys.stdout.write("x" * (20 * 1024 * 1024))
+        sys.stdout.flush()
+        time.sleep(1000)
+    if KIND == "garbage":
+        for n in range(3000):
+            sys.stdout.write("this is not a message " * 20 + "\n")
+        sys.stdout.flush()
+        time.sleep(1000)
+    if KIND == "wrong-result":
+        return answer(request, {"tools": "none"})
+    if KIND == "error":
+        return send({"jsonrpc": "2.0", "id": request["id"], "error": {"code": -32000, "message": "no \u202e luck"}})
+    if KIND == "large-result":
+        return answer(request, text("line\n" * 1000000))
+    if KIND == "ask-secret":
+        send({"jsonrpc": "2.0", "id": "ask", "method": "elicitation/create", "params": {
+            "message": "Log in", "requestedSchema": {"type": "object", "properties": {"password": {"type": "string"}}}}})
+        return answer(request, text("answered " + json.dumps(json.loads(sys.stdin.readline()).get("result"))))
+    if KIND == "change":
+        tools_now.append(tool("another"))
+        send({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+        return answer(request, text("changed"))
+    if KIND == "roots":
+        send({"jsonrpc": "2.0", "id": "roots", "method": "roots/list"})
+        return answer(request, text(json.dumps(json.loads(sys.stdin.readline())["result"])))
+    if KIND == "sampling":
+        send({"jsonrpc": "2.0", "id": "s", "method": "sampling/createMessage", "params": {"messages": [], "maxTokens": 1}})
+        return answer(request, text(json.dumps(json.loads(sys.stdin.readline()).get("error"))))
+    answer(request, text("worked " + json.dumps(arguments) + " " + os.environ.get("MARK", "")))
+
+
+if KIND == "no-start":
+    sys.stderr.write("cannot start: no configuration\n")
+    sys.exit(3)
+if KIND == "never-answers":
+    time.sleep(1000)
+if KIND == "prints-first":
+    print("Welcome to this server!")
+    print("{ not json")
+    sys.stdout.flush()
+if KIND == "ignores-eof":
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+tools_now = tools()
+for line in sys.stdin:
+    request = json.loads(line)
+    method = request.get("method")
+    if method == "initialize":
+        answer(request, {"protocolVersion": request["params"]["protocolVersion"],
+                         "capabilities": {"tools": {"listChanged": True}},
+                         "serverInfo": {"name": "bad", "version": "1"}})
+    elif method == "tools/list":
+        answer(request, {"tools": tools_now})
+    elif method == "tools/call":
+        call(request)
+    elif method == "ping":
+        answer(request, {})
+    elif "id" in request and method:
+        send({"jsonrpc": "2.0", "id": request["id"], "error": {"code": -32601, "message": "no such method"}})
+while KIND == "ignores-eof":
+    time.sleep(1000)
