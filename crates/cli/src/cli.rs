@@ -9,7 +9,8 @@ use holdpoint_session::folders::Folders;
 
 use crate::commands::{
     acp, answer, asks, attach, close, completions, config, daemon, hold, inbox, interrupt, list,
-    logs, r#loop, man, models, new, policy, prompt, rename, rm, run, show, status, transfer, wait,
+    logs, r#loop, man, mcp, models, new, policy, prompt, rename, rm, run, show, status, transfer,
+    wait,
 };
 use crate::daemon::Daemon;
 use crate::error::{CliError, exit};
@@ -65,6 +66,7 @@ enum Command {
     Daemon(daemon::Args),
     Models(models::Args),
     Policy(policy::Args),
+    Mcp(mcp::Args),
     Config(config::Args),
     Completions(completions::Args),
     Man(man::Args),
@@ -139,6 +141,7 @@ fn carry_out_command(
         Some(Command::Daemon(args)) => daemon::carry_out(&args, folders, ui),
         Some(Command::Models(args)) => models::carry_out(&args, folders, ui),
         Some(Command::Policy(args)) => policy::carry_out(&args, folders, ui),
+        Some(Command::Mcp(args)) => mcp::carry_out(&args, folders, ui),
         Some(Command::Config(args)) => config::carry_out(&args, folders, ui),
         Some(Command::Completions(args)) => completions::carry_out(&args, ui),
         Some(Command::Man(args)) => man::carry_out(&args, Cli::command(), ui),

@@ -15,6 +15,7 @@ pub(crate) mod list;
 pub(crate) mod logs;
 pub(crate) mod r#loop;
 pub(crate) mod man;
+pub(crate) mod mcp;
 pub(crate) mod models;
 pub(crate) mod new;
 pub(crate) mod policy;

@@ -53,6 +53,7 @@ use self::host::{About, Host};
 use self::peer::Peers;
 use self::server::Servers;
 use crate::error::CliError;
+use crate::mcp;
 use crate::runtime::runtime;
 use crate::web;
 
@@ -110,7 +111,7 @@ pub(crate) fn run(
     browsers.sweep();
     let engine = Engine::builder(catalog).configured(&config, folders).store(store.clone());
     let engine = engine.supervisor(Supervisor::beside_this_program());
-    let engine = engine.tools(web::tools(&browsers)).start()?;
+    let engine = engine.tools(web::tools(&browsers)).mcp(mcp::source).start()?;
     let runtime = runtime()?;
 
     let about = About {

@@ -9,6 +9,7 @@ mod error;
 mod follow;
 mod json;
 mod log;
+mod mcp;
 mod narrator;
 mod open;
 mod own_memory;

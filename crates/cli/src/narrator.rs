@@ -223,7 +223,9 @@ impl Narrator {
             TurnFact::StepFinished { omitted: Some(omission), .. } => {
                 Remark::new(Tone::Warning, resend_notice(omission))
             }
-            TurnFact::ProjectCut { reason } => Remark::new(Tone::Warning, prose_line(reason)),
+            TurnFact::ProjectCut { reason } | TurnFact::ToolsMissing { reason } => {
+                Remark::new(Tone::Warning, prose_line(reason))
+            }
             TurnFact::HistoryCut(left_out) => Remark::new(Tone::Warning, cut(left_out)),
             TurnFact::Cut { cause } => {
                 if matches!(cause, CutCause::User { .. } | CutCause::Close { .. }) {

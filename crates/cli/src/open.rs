@@ -8,6 +8,7 @@ use holdpoint_session::OpenSession;
 use holdpoint_session::model::{Catalog, DefaultModel};
 
 use crate::error::CliError;
+use crate::mcp;
 use crate::policy::PolicyArgs;
 
 /// The options of a new session.
@@ -32,6 +33,10 @@ pub(crate) struct OpenArgs {
     /// Sandbox level of tool processes; by default, the configured one, else `auto`
     #[arg(long, value_enum, value_name = "LEVEL")]
     sandbox: Option<SandboxArg>,
+
+    /// Add the MCP servers of this file to the configured ones, in the format of `.mcp.json`
+    #[arg(long, value_name = "FILE")]
+    mcp: Option<PathBuf>,
 
     /// Who answers asks; by default, the configured setting, else `wait`, or `deny` for `run`
     /// without a terminal
@@ -92,6 +97,14 @@ impl From<AsksArg> for AsksMode {
 }
 
 impl OpenArgs {
+    /// Adds the MCP servers of the file to those of the configuration.
+    pub(crate) fn add_mcp_file(&self, config: Config) -> Result<Config, CliError> {
+        match &self.mcp {
+            Some(file) => mcp::add_file(config, file),
+            None => Ok(config),
+        }
+    }
+
     /// The model's name, and the reason for this choice.
     pub(crate) fn model(&self, catalog: &Catalog) -> DefaultModel {
         match &self.model {

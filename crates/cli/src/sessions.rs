@@ -53,8 +53,8 @@ pub(crate) async fn daemon_sessions(
     Ok(Sessions::remote(daemon.socket, &who(command)).with_supplies(supplies))
 }
 
-/// The supplies of sessions that this process opens: its environment, the provider settings and the
-/// system prompt.
+/// The supplies of sessions that this process opens: its environment, the provider settings, the
+/// system prompt and the MCP servers.
 pub(crate) fn supplies(config: &Config, catalog: &Catalog) -> Supplies {
     let to_utf8 = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
         Some((name.into_string().ok()?, value.into_string().ok()?))
@@ -64,6 +64,7 @@ pub(crate) fn supplies(config: &Config, catalog: &Catalog) -> Supplies {
         env: std::env::vars_os().filter_map(to_utf8).collect(),
         models: Some(catalog.supplies()),
         system_prompt: config.system_prompt.clone(),
+        mcp: config.mcp.clone(),
     }
 }
 

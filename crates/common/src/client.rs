@@ -43,6 +43,7 @@ pub const COMMANDS: [&str; 28] = [
     "daemon",
     "models",
     "policy",
+    "mcp",
     "completions",
 ];
 

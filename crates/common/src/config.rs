@@ -11,6 +11,7 @@ use thiserror::Error;
 use crate::api_key::ApiKey;
 use crate::ask::AsksMode;
 use crate::limits::{LimitError, Limits};
+use crate::mcp::{McpServers, check_mcp_servers};
 use crate::model::ModelSettings;
 use crate::policy::{PolicyMode, PolicyRules};
 use crate::run::HoldAt;
@@ -69,6 +70,9 @@ pub struct Config {
     pub sandbox: SandboxSettings,
     /// Settings of the tool `web`.
     pub web: WebSettings,
+    /// MCP servers of sessions, by name, for example `[mcp.files]`. They start with the first turn
+    /// of a session, and their tools are added to those of the session.
+    pub mcp: McpServers,
 }
 
 /// The settings of the screen.
@@ -177,6 +181,8 @@ impl Config {
         let invalid = |message| ConfigError::Invalid { message };
         self.web.check().map_err(invalid)?;
         self.sandbox.check().map_err(invalid)?;
+        check_mcp_servers(&self.mcp)
+            .map_err(|error| invalid(format!("[mcp.{}]: {}", error.name, error.problem)))?;
         let check_provider = |table: &str, provider: &str, key: &str| {
             if PROVIDERS.contains(&provider) {
                 return Ok(());
@@ -341,6 +347,18 @@ mod tests {
                 )
             );
         }
+    }
+
+    #[test]
+    fn m_h2_servers_in_a_configuration_are_checked() {
+        let text = "[mcp.files]\ncommand = 'npx'\nargs = ['-y']\ndomains = ['example.com']";
+        let config = Config::parse(text).unwrap();
+        assert_eq!(config.mcp["files"].args, ["-y"]);
+        let error = |text: &str| Config::parse(text).unwrap_err().to_string();
+        let typo = error("[mcp.a]\ncommand = 'x'\ntimeout = 5");
+        assert_eq!(typo, "unknown key `mcp.a.timeout`: did you mean `mcp.a.timeout_s`?");
+        assert!(error("[mcp.A]\ncommand = 'x'").contains("[mcp.A]: the name must"));
+        assert!(error("[mcp.a]\nargs = []").contains("missing field `command`"));
     }
 
     #[test]

@@ -7,10 +7,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::config::ProviderSettings;
+use crate::mcp::McpServers;
 use crate::model::ModelSettings;
 
-/// The environment, provider settings and system prompt that a client brings for the sessions it
-/// opens. They are kept in memory, also after the session has ended, and never saved.
+/// The environment, provider settings, system prompt and MCP servers that a client brings for the
+/// sessions it opens. They are kept in memory, also after the session has ended, and never saved.
 #[derive(Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Supplies {
@@ -23,6 +24,9 @@ pub struct Supplies {
     /// System prompt for models. Default: that of the engine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
+    /// MCP servers of the sessions, by name. They start with the first turn. Default: none.
+    #[serde(skip_serializing_if = "McpServers::is_empty")]
+    pub mcp: McpServers,
 }
 
 /// The settings for access to models, from a client's configuration and environment.
@@ -121,6 +125,7 @@ impl fmt::Debug for Supplies {
         f.debug_struct("Supplies")
             .field("env", &names)
             .field("models", &self.models)
+            .field("mcp", &self.mcp)
             .finish_non_exhaustive()
     }
 }

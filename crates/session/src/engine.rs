@@ -7,10 +7,10 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
 use actix::prelude::*;
-use holdpoint_common::{Limits, SandboxSettings, SessionSettings, Who};
+use holdpoint_common::{Limits, McpServers, SandboxSettings, SessionSettings, Who};
 use holdpoint_tools::{
-    AskUser, EditFile, Glob, Grep, Jobs, ListDir, ReadFile, Shell, Supervisor, Tasks, Toolbox,
-    WriteFile,
+    AskUser, EditFile, Glob, Grep, Jobs, ListDir, ReadFile, Shell, Supervisor, Tasks, ToolSource,
+    Toolbox, WriteFile,
 };
 use thiserror::Error;
 use tokio::runtime;
@@ -20,7 +20,7 @@ use crate::local::{LoadMeter, RefusalLog};
 use crate::manager::{Manager, Shutdown};
 use crate::model::Catalog;
 use crate::sandboxes::Sandboxes;
-use crate::session_env::{EngineEnv, ToolboxMaker};
+use crate::session_env::{EngineEnv, McpMaker, ToolboxMaker};
 use crate::sessions::Sessions;
 use crate::store::{Memory, SessionStore};
 
@@ -47,6 +47,7 @@ pub struct EngineBuilder {
     store: Arc<dyn SessionStore>,
     limits: Limits,
     toolbox: ToolboxMaker,
+    mcp: Option<McpMaker>,
     supervisor: Supervisor,
     own_folders: Vec<PathBuf>,
     sandbox_folder: Option<PathBuf>,
@@ -71,6 +72,7 @@ impl Engine {
             store: Arc::new(Memory::default()),
             limits: Limits::default(),
             toolbox: Arc::new(|_| builtin_tools()),
+            mcp: None,
             supervisor: Supervisor::None,
             own_folders: Vec::new(),
             sandbox_folder: None,
@@ -148,6 +150,16 @@ impl EngineBuilder {
         Self { toolbox: Arc::new(make), ..self }
     }
 
+    /// Sets the client of MCP servers: `make` returns the source of their tools, such as
+    /// `holdpoint_tools::mcp::McpSource`. Without one, MCP servers in the supplies of clients are
+    /// ignored.
+    pub fn mcp(
+        self,
+        make: impl Fn(McpServers) -> Box<dyn ToolSource> + Send + Sync + 'static,
+    ) -> Self {
+        Self { mcp: Some(Arc::new(make)), ..self }
+    }
+
     /// Sets the supervisor that ends the processes of tools. Without one, a process that leaves its
     /// process group is not ended, and no process is ended if this process is killed.
     pub fn supervisor(self, supervisor: Supervisor) -> Self {
@@ -214,6 +226,7 @@ impl EngineBuilder {
             store: self.store,
             limits: Arc::new(self.limits),
             toolbox: self.toolbox,
+            mcp: self.mcp,
             sandboxes: Sandboxes::new(
                 self.sandbox_folder,
                 self.sandbox,

@@ -6,9 +6,11 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use holdpoint_common::{
-    Limits, PolicyError, PolicyMode, SessionId, SessionSettings, Snapshot, Supplies,
+    Limits, McpServers, PolicyError, PolicyMode, SessionId, SessionSettings, Snapshot, Supplies,
 };
-use holdpoint_tools::{Policy, Processes, Supervisor, Toolbox, Widening, Workspace, environment};
+use holdpoint_tools::{
+    Policy, Processes, Supervisor, ToolSource, Toolbox, Widening, Workspace, environment,
+};
 use tokio::runtime;
 use tokio::sync::watch;
 
@@ -20,6 +22,7 @@ use crate::state::Moment;
 use crate::store::SessionStore;
 
 pub(crate) type ToolboxMaker = Arc<dyn Fn(&SessionSettings) -> Toolbox + Send + Sync>;
+pub(crate) type McpMaker = Arc<dyn Fn(McpServers) -> Box<dyn ToolSource> + Send + Sync>;
 
 /// The store, catalog, limits and runtime that all sessions of an engine share.
 pub(crate) struct EngineEnv {
@@ -27,6 +30,7 @@ pub(crate) struct EngineEnv {
     pub(crate) store: Arc<dyn SessionStore>,
     pub(crate) limits: Arc<Limits>,
     pub(crate) toolbox: ToolboxMaker,
+    pub(crate) mcp: Option<McpMaker>,
     pub(crate) supervisor: Supervisor,
     pub(crate) own_folders: Vec<PathBuf>,
     pub(crate) sandboxes: Sandboxes,
@@ -47,6 +51,8 @@ pub(crate) struct SessionEnv {
     /// reaches the open turn and the next actor.
     pub(crate) workspace: watch::Sender<Arc<Workspace>>,
     pub(crate) toolbox: ToolboxMaker,
+    pub(crate) mcp: Option<McpMaker>,
+    pub(crate) mcp_servers: McpServers,
     pub(crate) supervisor: Supervisor,
     pub(crate) limits: Arc<Limits>,
     pub(crate) system: Arc<str>,
@@ -137,6 +143,8 @@ impl EngineEnv {
                 Workspace::new(root, env, policy).with_display(display).with_sandbox(sandbox),
             )),
             toolbox: Arc::clone(&self.toolbox),
+            mcp: self.mcp.clone(),
+            mcp_servers: supplies.mcp.clone(),
             supervisor: self.supervisor.clone(),
             limits: Arc::clone(&self.limits),
             fixed_bytes: self.fixed_bytes(settings, &system),
@@ -150,6 +158,19 @@ impl EngineEnv {
 }
 
 impl SessionEnv {
+    /// Creates the tools of the session.
+    pub(crate) fn make_toolbox(&self, settings: &SessionSettings) -> Toolbox {
+        let toolbox = (self.toolbox)(settings);
+        match &self.mcp {
+            _ if self.mcp_servers.is_empty() => toolbox,
+            Some(mcp) => toolbox.with_source(mcp(self.mcp_servers.clone())),
+            None => {
+                tracing::warn!("the MCP servers are ignored: the engine has no client for them");
+                toolbox
+            }
+        }
+    }
+
     /// The workspace with the current policy.
     pub(crate) fn workspace(&self) -> Arc<Workspace> {
         Arc::clone(&self.workspace.borrow())

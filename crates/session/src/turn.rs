@@ -21,7 +21,7 @@ use holdpoint_common::{
     ContextFill, EndedProcesses, HistoryLimit, ItemId, Omitted, Outcome, StoppedTool, ToolCall,
     TurnId, Usage,
 };
-use holdpoint_tools::{BackgroundJobs, ToolRequest, ToolSpec, Toolbox};
+use holdpoint_tools::{BackgroundJobs, SourceContext, ToolRequest, ToolSpec, Toolbox};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
@@ -69,6 +69,11 @@ pub(crate) async fn run(setup: TurnSetup) {
     let TurnSetup { turn, iteration, first_item, step, pending_calls, used, env, .. } = setup;
     let TurnSetup { toolbox, background, cancel, lane: to_actor, asks, alive, .. } = setup;
     let specs = toolbox.specs().cloned().collect();
+    let source = SourceContext {
+        workspace: Arc::clone(&env.workspace),
+        processes: env.processes(env.limits.grace(), &[]),
+        background: background.clone(),
+    };
     // A cut in the meantime takes effect at the first gate.
     let system = match cancel.run_until_cancelled(instructions::read(&env)).await {
         None => Arc::clone(&env.system),
@@ -97,6 +102,7 @@ pub(crate) async fn run(setup: TurnSetup) {
         refusals: 0,
         results_omitted: false,
         counter: None,
+        source,
         background,
         cancel,
         lane: to_actor,
@@ -175,6 +181,8 @@ struct Runner {
     results_omitted: bool,
     /// The token counter, created when it is first needed.
     counter: Option<Counter>,
+    /// The parts of the session that a source of tools works with.
+    source: SourceContext,
     background: BackgroundJobs,
     cancel: CancellationToken,
     lane: mpsc::Sender<LaneMessage>,
@@ -189,6 +197,9 @@ impl Runner {
         pending: (Vec<ToolCall>, Usage),
         mut toolbox: Toolbox,
     ) -> End {
+        if !pending.0.is_empty() {
+            self.refresh_tools(&mut toolbox).await;
+        }
         let end = match self.resume_calls(pending, &mut toolbox).await {
             Some(end) => end,
             None => self.steps(step, &mut toolbox).await,
@@ -246,6 +257,7 @@ impl Runner {
 
     /// Takes one step. Returns `Some` if it was the last.
     async fn step(&mut self, conversation: Conversation, toolbox: &mut Toolbox) -> Option<End> {
+        self.refresh_tools(toolbox).await;
         let request = match self.request(conversation).await {
             Ok(request) => request,
             Err(end) => {
@@ -282,6 +294,20 @@ impl Runner {
             answer::Stop::Broken(error) => self.continue_answer(error).await,
             answer::Stop::Failed(error) => Some(End::failed(error)),
             answer::Stop::Refused(_) => refusal.and_then(Refusal::end),
+        }
+    }
+
+    /// Brings the tools up to date that can change, such as those of MCP servers. Stops at a cut.
+    async fn refresh_tools(&mut self, toolbox: &mut Toolbox) {
+        let refreshing = toolbox.refresh(&self.source);
+        let Some((changed, notices)) = self.cancel.run_until_cancelled(refreshing).await else {
+            return;
+        };
+        for reason in notices {
+            self.report(Report::ToolsMissing { reason }).await;
+        }
+        if changed {
+            self.specs = toolbox.specs().cloned().collect();
         }
     }
 

@@ -15,7 +15,7 @@ use crate::workspace::Workspace;
 /// same tool use separate instances. The policy judges a call by the [`intent`](Self::intent) of
 /// the instance that then runs it. Instances are dropped with the session.
 pub trait Tool: Send {
-    /// The name by which the model calls the tool: `a-z`, `0-9` and `_`.
+    /// The name by which the model calls the tool: at most 64 letters, digits, `_` and `-`.
     fn name(&self) -> &str;
 
     /// A description of the tool for the model.

@@ -113,6 +113,17 @@ fn invariant_9_only_tools_and_session_name_actix() {
     }
 }
 
+/// The protocol's crate stays in one room, so that another can replace it.
+#[test]
+fn only_the_room_of_mcp_names_its_crate() {
+    for krate in ["common", "session", "cli", "napi"] {
+        assert!(!dependencies(krate).contains(&"rmcp".to_owned()), "{krate}");
+    }
+    let mut found = places("tools", &["rmcp"]);
+    found.retain(|place| !place.starts_with("mcp/"));
+    assert_eq!(found, Vec::<String>::new());
+}
+
 /// The machine has no clock, no I/O and no tasks.
 #[test]
 fn the_state_machine_does_no_io() {

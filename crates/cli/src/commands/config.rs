@@ -11,7 +11,7 @@ use crate::error::CliError;
 use crate::runtime::runtime;
 use crate::tone::Tone;
 use crate::ui::Ui;
-use crate::{log, policy, tui, web};
+use crate::{log, mcp, policy, tui, web};
 
 /// Show the configuration, its location or its schema
 ///
@@ -28,7 +28,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum ConfigCommand {
-    /// Print the effective configuration as TOML, with defaults and with provider keys masked, or
+    /// Print the effective configuration as TOML, with defaults and with its secrets masked, or
     /// its errors; warn if the running daemon has read a different one
     Show,
     /// Print the path of the configuration file, even if the file does not exist
@@ -79,6 +79,7 @@ fn masked(config: Config) -> Config {
     };
     Config {
         providers: config.providers.into_iter().map(mask).collect::<BTreeMap<_, _>>(),
+        mcp: mcp::masked(config.mcp),
         ..config
     }
 }

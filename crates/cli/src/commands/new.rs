@@ -34,7 +34,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
-    let config = folders.config()?;
+    let config = args.open.add_mcp_file(folders.config()?)?;
     let catalog = Catalog::new(&config, |name| std::env::var(name).ok());
     let DefaultModel { name: model, why } = args.open.model(&catalog);
     let prompt = args

@@ -30,6 +30,7 @@ use crate::ui::Ui;
 ///   shell(curl)           this program, with any arguments
 ///   write(docs/**)        paths in the workspace; also absolute ones, and `~/...`
 ///   read, write           anything that a tool or a redirection reads, or writes
+///   mcp(files read_*)     these tools of an MCP server; mcp(files) for all of its tools
 ///   deploy                every call of the tool with this name
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
@@ -65,12 +66,12 @@ struct Set {
 /// Print the policy's verdict on each part of a command, and the reason; nothing is run
 ///
 /// The last line is the verdict on the whole command, which is that of its worst part. With --tool,
-/// the verdict is on a path that the tool would use. A command is judged as in a sandbox, unless the
+/// the verdict is on a path that the tool would use, or for `mcp` on a server and its tool. A command is judged as in a sandbox, unless the
 /// configuration turns the sandbox off.
 #[derive(Debug, clap::Args)]
 struct Explain {
-    /// The command, as one argument; with --tool, a path
-    #[arg(value_name = "COMMAND | PATH")]
+    /// The command, as one argument; with --tool, a path, or for `mcp` a server and its tool
+    #[arg(value_name = "COMMAND | PATH | SERVER TOOL")]
     subject: String,
 
     #[command(flatten)]
@@ -82,7 +83,9 @@ struct Explain {
 
     /// The tool that would be called
     #[arg(long, value_name = "TOOL", default_value = "shell")]
-    #[arg(value_parser = ["shell", "read_file", "list_dir", "glob", "grep", "write_file", "edit_file"])]
+    #[arg(value_parser = [
+        "shell", "read_file", "list_dir", "glob", "grep", "write_file", "edit_file", "mcp",
+    ])]
     tool: String,
 
     /// Print the result as JSON
@@ -140,6 +143,16 @@ impl Explain {
             "write_file" => vec![Act::Write(place()?)],
             "edit_file" => vec![Act::Read(place()?), Act::Write(place()?)],
             "list_dir" | "glob" | "grep" => vec![Act::Walk(place()?)],
+            "mcp" => match self.subject.split_once(' ') {
+                Some((server, tool)) => {
+                    let (server, tool) = (server.to_owned(), tool.trim().to_owned());
+                    vec![Act::Mcp { server, tool }]
+                }
+                None => {
+                    return Err(CliError::usage("the tool of the MCP server is missing")
+                        .hint("holdpoint policy explain --tool mcp 'SERVER TOOL'"));
+                }
+            },
             _ => vec![Act::Read(place()?)],
         };
         let judgement = policy.judge(&self.tool, &acts, &root);

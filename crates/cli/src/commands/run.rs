@@ -11,6 +11,7 @@ use holdpoint_tools::shown::prose_line;
 
 use crate::error::CliError;
 use crate::follow::{Begin, FollowRequest, Follower, View};
+use crate::mcp;
 use crate::open::OpenArgs;
 use crate::prompt_input::read_prompt_for;
 use crate::runtime::block_on;
@@ -72,7 +73,7 @@ struct AsksChoice {
 }
 
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
-    let config = folders.config()?;
+    let config = args.open.add_mcp_file(folders.config()?)?;
     let catalog = Catalog::new(&config, |name| std::env::var(name).ok());
     let DefaultModel { name: model, why } = args.open.model(&catalog);
     let prompt = read_prompt_for(&model, args.prompt.as_deref(), &config, "holdpoint run")?;
@@ -86,6 +87,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         let builder = Engine::builder(catalog).configured(&config, folders);
         let builder =
             builder.tools(web::tools(&browsers)).supervisor(Supervisor::beside_this_program());
+        let builder = builder.mcp(mcp::source);
         Ok::<_, CliError>(builder.start()?)
     });
     let engine = engine.transpose()?;

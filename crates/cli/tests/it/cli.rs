@@ -6,6 +6,7 @@ mod help;
 mod looping;
 mod looping_followed;
 mod many_sessions;
+mod mcp;
 mod model_faults;
 mod models;
 mod pages;

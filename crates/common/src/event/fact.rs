@@ -189,6 +189,11 @@ kinds! {
             /// Description of the missing part and the reason, on one line.
             reason: String,
         },
+        /// Tools are missing in this turn, for example because an MCP server did not start.
+        "toolsMissing" => ToolsMissing {
+            /// Description of the missing tools and the reason, on one line.
+            reason: String,
+        },
         /// The conversation is too long for the model. The requests of this turn leave out its
         /// oldest part.
         "historyCut" => HistoryCut(HistoryCut),

@@ -100,7 +100,7 @@ fn turn_fact_bytes(fact: &TurnFact) -> usize {
             .iter()
             .map(|file| size_of_val(file) + file.path.len() + optional_text_bytes(&file.reason))
             .sum(),
-        TurnFact::ProjectCut { reason } => reason.len(),
+        TurnFact::ProjectCut { reason } | TurnFact::ToolsMissing { reason } => reason.len(),
         TurnFact::Finished { error, receipt, .. } => {
             optional_text_bytes(error) + receipt.as_ref().map_or(0, receipt_bytes)
         }

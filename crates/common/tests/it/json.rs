@@ -198,6 +198,7 @@ fn facts() -> Vec<Fact> {
         Fact::Turn(TurnFact::ProjectCut {
             reason: "AGENTS.md is left out: it is not a file".into(),
         }),
+        Fact::Turn(TurnFact::ToolsMissing { reason: "MCP server `a`: it has ended".into() }),
         Fact::Turn(TurnFact::HistoryCut(HistoryCut {
             messages: 7,
             results: 1,

@@ -60,7 +60,7 @@ impl SessionActor {
             .chain(futures_util::stream::iter([FromLane { turn, message: None }]));
         let weak_lane = lane.downgrade();
         let toolbox =
-            self.toolbox.take().unwrap_or_else(|| (self.env.toolbox)(self.state.settings()));
+            self.toolbox.take().unwrap_or_else(|| self.env.make_toolbox(self.state.settings()));
         let setup = TurnSetup {
             turn,
             iteration: self.state.run().is_some(),

@@ -185,7 +185,9 @@ impl State {
             }
             TurnFact::InstructionsRead { files } => self.instructions = Arc::new(files.clone()),
             // Notices to readers; they change no state.
-            TurnFact::HistoryCut(_) | TurnFact::ProjectCut { .. } => {}
+            TurnFact::HistoryCut(_)
+            | TurnFact::ProjectCut { .. }
+            | TurnFact::ToolsMissing { .. } => {}
             TurnFact::Cut { cause } => self.cut(cause),
             TurnFact::Finished { outcome, error, cause, .. } => {
                 if let Some(turn) = self.turn().map(|turn| turn.id) {

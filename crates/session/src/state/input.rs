@@ -206,6 +206,11 @@ pub enum Report {
         /// How much is missing, and why.
         reason: String,
     },
+    /// Tools are missing.
+    ToolsMissing {
+        /// Which tools, and why.
+        reason: String,
+    },
     /// The conversation was too long for the model: this part was left out of its next request.
     HistoryCut(HistoryCut),
     /// These files have changed since the turn began.

@@ -149,7 +149,7 @@ impl Runner {
                     true => Err(ToolError::Interrupted),
                     false => tool.call(input, &context),
                 }));
-            let processes = context.processes().finish();
+            let processes = context.finish_processes();
             drop(context);
             let returned = outcome.map(|outcome| Returned { tool, outcome, processes });
             drop(alive);

@@ -126,8 +126,12 @@ impl<'a> Call<'a> {
                 Next::Answered(Err(ServiceError::McpError(error))) => {
                     return Err(self.failed(&error.message));
                 }
-                Next::Answered(Err(_)) => {
-                    let why = self.runtime.block_on(self.server.ended());
+                Next::Answered(Err(error)) => {
+                    if matches!(error, ServiceError::TransportSend(_)) {
+                        self.server.end_unreachable();
+                    }
+                    let ended = self.context.cancel.run_until_cancelled(self.server.ended());
+                    let why = self.runtime.block_on(ended).ok_or(ToolError::Interrupted)?;
                     return Err(self.failed(&format!("it ended during the call: {why}")));
                 }
                 Next::Message(CallMessage::Progress(line)) => {
@@ -227,7 +231,7 @@ impl<'a> Call<'a> {
     }
 
     /// Cancels a request. A server that does not answer another request within half of the grace is
-    /// ended. Returns what happened, for the model.
+    /// ended. Returns the consequence, for the model.
     fn stop(
         &self,
         connection: &Connection,

@@ -22,14 +22,15 @@ use super::server::{Connection, Control, State};
 use super::stdio::{Fault, Stdio};
 use crate::process::{Duplex, DuplexProcess, Exit, ProcessSpec};
 use crate::sandbox::{Domains, Widening};
+use crate::secrets::mask;
 use crate::shown::prose_line;
 use crate::source::SourceContext;
 
 /// How often a server may end by itself. It is started again after the first time.
 const MAX_DEATHS: u32 = 2;
 
-/// The least time between two lists of tools, which a server can cause by saying that they have
-/// changed.
+/// The time from a report that tools have changed to their new list. Further reports in the
+/// meantime have no effect.
 const LIST_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The most bytes of the error output that are shown.
@@ -125,7 +126,7 @@ impl ServerThread {
         let mut deaths = 0;
         loop {
             let ended = match self.start().await {
-                Ok((started, listing)) => self.serve(started, listing).await,
+                Ok((started, listing)) => Ok(self.serve(started, listing).await),
                 Err(why) => Err(why),
             };
             // Also waits for the supervisor.
@@ -200,8 +201,22 @@ impl ServerThread {
         listing::list(&self.launch.name, peer, self.launch.settings.tools.as_deref()).await
     }
 
+    /// Lists the tools after a change, if the server answers.
+    async fn list_again(&self, peer: &Peer<RoleClient>) -> Option<Listing> {
+        tokio::time::sleep(LIST_INTERVAL).await;
+        let limit = Duration::from_secs(self.launch.settings.startup_s.into());
+        match tokio::time::timeout(limit, self.list(peer)).await {
+            Ok(Ok(listing)) => Some(listing),
+            Ok(Err(why)) => {
+                tracing::warn!(server = self.launch.name, why, "an MCP server's tools");
+                None
+            }
+            Err(_) => None,
+        }
+    }
+
     /// Keeps the server's tools until it ends or its session does. Returns the reason of the end.
-    async fn serve(&self, started: Started, listing: Listing) -> Result<String, String> {
+    async fn serve(&self, started: Started, listing: Listing) -> String {
         let Started { process, service, fault, tools_changed, mut subscription } = started;
         let peer = service.peer().clone();
         let publish = |listing| {
@@ -217,27 +232,26 @@ impl ServerThread {
                 _ = &mut waiting => break false,
                 () = self.control.close.cancelled() => break true,
                 () = changed(&tools_changed, &mut subscription) => {
-                    match self.list(&peer).await {
-                        Ok(listing) => publish(listing),
-                        Err(why) => {
-                            tracing::warn!(server = self.launch.name, why, "an MCP server's tools");
-                        }
+                    tokio::select! {
+                        () = self.control.close.cancelled() => break true,
+                        listing = self.list_again(&peer) => listing.into_iter().for_each(publish),
                     }
-                    tokio::time::sleep(LIST_INTERVAL).await;
                 }
             }
         };
-        if is_open {
-            // Closes the streams. A program may end by itself at the end of its input.
-            token.cancel();
-            let half = self.launch.session.processes.grace() / 2;
-            let _ = tokio::time::timeout(half, waiting).await;
-            let _ = process.wait_by(Some(Instant::now() + half));
+        if !is_open {
+            return self.end(process, fault.take().unwrap_or_default());
         }
-        Ok(self.end(process, fault.take().unwrap_or_default()))
+        // Closes the streams. A program may end by itself at the end of its input.
+        token.cancel();
+        let half = self.launch.session.processes.grace() / 2;
+        let _ = tokio::time::timeout(half, waiting).await;
+        let _ = process.wait_by(Some(Instant::now() + half));
+        self.end(process, "its session has ended".to_owned())
     }
 
-    /// Ends the program and returns the reason, with the program's own words.
+    /// Ends the program and returns the reason, with the program's own words. Without a reason, the
+    /// program has ended by itself.
     fn end(&self, process: DuplexProcess, why: String) -> String {
         // Waits for a program that ends by itself, so that its exit code is known.
         let has_ended = why.is_empty() || why.starts_with(CLOSED);
@@ -257,7 +271,7 @@ impl ServerThread {
             // A line whose beginning is missing is left out, unless it is the only one.
             let lines: Vec<_> = lines.collect();
             let whole = if start > 0 && lines.len() > 1 { &lines[1..] } else { &lines[..] };
-            text.push_str(&format!("; it wrote: {}", prose_line(&whole.join(" | "))));
+            text.push_str(&format!("; it wrote: {}", prose_line(&mask(&whole.join(" | ")))));
         }
         text
     }

@@ -134,8 +134,13 @@ impl Server {
         }
     }
 
+    /// Ends a program that can no longer be reached, as if it had ended by itself.
+    pub(super) fn end_unreachable(&self) {
+        let _ = self.control.finish();
+    }
+
     /// Ends the program and waits for the end of its processes: at most the grace and one second
-    /// more. It is started again when it is next needed.
+    /// more. It is started again when it is next needed, however often that happens.
     pub(super) fn end_program(&self) -> EndedProcesses {
         self.control.was_ended.store(true, Ordering::Relaxed);
         self.control.finish()

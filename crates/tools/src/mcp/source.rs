@@ -27,7 +27,7 @@ pub struct McpSource {
     reported_full: bool,
 }
 
-/// A server, and what was last seen of it.
+/// A server, and its state at the last refresh.
 struct Entry {
     server: Arc<Server>,
     seen: Option<Arc<Connection>>,

@@ -45,6 +45,13 @@ impl Tool for McpTool {
         let arguments = serde_json::to_string_pretty(input)
             .map_err(|error| ToolError::input(error.to_string()))?;
         let name = shown::line(tool);
+        // Secrets are masked in a text that is shown. The hash tells different ones apart.
+        let exact = input.to_string();
+        let hash = blake3::hash(exact.as_bytes()).to_hex();
+        let exact = match shown::line(&exact) {
+            shown if shown == exact => exact.clone(),
+            shown => format!("{shown} ({})", &hash[..16]),
+        };
         Ok(Intent {
             acts: vec![Act::Mcp { server: server.clone(), tool: tool.clone() }],
             message: format!("Call the tool `{name}` of the MCP server `{server}`?"),
@@ -52,7 +59,7 @@ impl Tool for McpTool {
                 "server: {server}\ntool: {name}\narguments:\n{}",
                 shown::text(&arguments)
             )),
-            always: Some(format!("mcp: {server} {name} {}", shown::line(&input.to_string()))),
+            always: Some(format!("mcp: {server} {name} {exact}")),
         })
     }
 

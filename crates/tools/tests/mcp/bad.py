@@ -124,6 +124,9 @@ for line in sys.stdin:
                          "serverInfo": {"name": "bad", "version": "1"}})
     elif method == "tools/list":
         answer(request, {"tools": tools_now})
+        if KIND == "closes-stdin":
+            os.close(0)
+            time.sleep(1000)
     elif method == "tools/call":
         call(request)
     elif method == "ping":

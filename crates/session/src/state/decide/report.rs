@@ -45,6 +45,7 @@ impl Input for RunnerReport {
                 builder.record(TurnFact::InstructionsRead { files });
             }
             Report::ProjectCut { reason } => builder.record(TurnFact::ProjectCut { reason }),
+            Report::ToolsMissing { reason } => builder.record(TurnFact::ToolsMissing { reason }),
             Report::HistoryCut(cut) => builder.record(TurnFact::HistoryCut(cut)),
             Report::FilesChanged(paths) if paths.is_empty() => {}
             Report::FilesChanged(paths) => builder.record(RunFact::FilesChanged { paths }),

@@ -1,4 +1,4 @@
-//! What a call of a server's tool needs before it runs.
+//! The approval that a call of a server's tool needs.
 
 use holdpoint_common::{PolicyMode, PolicyRules, Rule, Verdict};
 use holdpoint_tools::{Act, Policy, Tool};

@@ -103,6 +103,7 @@ fn m_h2_a_server_that_breaks_the_protocol_costs_its_own_call() {
         ("garbage", "it wrote more than 1048576 bytes to its standard output that are not"),
         ("wrong-result", "its answer is not the result of a tool"),
         ("error", "no \u{202e} luck"),
+        ("closes-stdin", "it ended during the call: it was ended by signal 15"),
         (
             "die",
             "it ended during the call: it exited with code 7; it wrote: Traceback: out of luck",

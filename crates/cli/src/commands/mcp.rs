@@ -1,0 +1,166 @@
+//! The command `holdpoint mcp`.
+
+mod edit;
+mod test;
+
+use std::collections::BTreeMap;
+
+use clap::Subcommand;
+use holdpoint_common::{McpServer, check_mcp_servers};
+use holdpoint_session::folders::Folders;
+use holdpoint_tools::shown::prose_line;
+
+use crate::error::CliError;
+use crate::mcp::masked;
+use crate::ui::Ui;
+
+/// Show, change or test the MCP servers of the configuration
+///
+/// An MCP server is a program whose tools sessions use. `add` and `remove` change the configuration
+/// file, and keep its comments and its order. Sessions that are open keep their servers.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: McpCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum McpCommand {
+    List(ListArgs),
+    Add(AddArgs),
+    Remove(RemoveArgs),
+    Test(test::TestArgs),
+}
+
+/// List the configured servers, with secrets masked
+#[derive(Debug, clap::Args)]
+struct ListArgs {
+    /// Print the servers as JSON, by name
+    #[arg(long)]
+    json: bool,
+}
+
+/// Add a server to the configuration file
+///
+/// Example: `holdpoint mcp add files -- npx -y @modelcontextprotocol/server-filesystem .`
+#[derive(Debug, clap::Args)]
+struct AddArgs {
+    /// The name of the server: a-z, 0-9, - and _
+    name: String,
+
+    /// Set a variable for the server; repeat it for more
+    #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
+    env: Vec<(String, String)>,
+
+    /// The working folder of the server; by default, the workspace
+    #[arg(long, value_name = "DIR")]
+    cwd: Option<String>,
+
+    /// The only tools that the model gets, separated by commas
+    #[arg(long, value_name = "TOOLS", value_delimiter = ',')]
+    tools: Option<Vec<String>>,
+
+    /// Let the server use the network
+    #[arg(long)]
+    network: bool,
+
+    /// Let the server reach a domain; repeat it for more
+    #[arg(long = "domain", value_name = "DOMAIN")]
+    domains: Vec<String>,
+
+    /// Run the server outside of the sandbox, with your permissions
+    #[arg(long)]
+    no_sandbox: bool,
+
+    /// The program of the server and its arguments, after `--`
+    #[arg(required = true, last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+/// Remove a server from the configuration file
+#[derive(Debug, clap::Args)]
+struct RemoveArgs {
+    /// The name of the server
+    name: String,
+}
+
+fn variable(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("write NAME=VALUE".to_owned()),
+    }
+}
+
+pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
+    match &args.command {
+        McpCommand::List(args) => list(args, folders, ui),
+        McpCommand::Add(args) => {
+            let server = args.server();
+            let servers = BTreeMap::from([(args.name.clone(), server.clone())]);
+            check_mcp_servers(&servers).map_err(CliError::usage)?;
+            edit::add(folders, &args.name, &server)?;
+            ui.print(&format!("added {} to {}\n", args.name, folders.config_file().display()))?;
+            Ok(0)
+        }
+        McpCommand::Remove(RemoveArgs { name }) => {
+            edit::remove(folders, name)?;
+            ui.print(&format!("removed {name} from {}\n", folders.config_file().display()))?;
+            Ok(0)
+        }
+        McpCommand::Test(args) => test::carry_out(args, folders, ui),
+    }
+}
+
+impl AddArgs {
+    fn server(&self) -> McpServer {
+        let (command, args) = match self.command.split_first() {
+            Some((command, args)) => (command.as_str(), args),
+            None => ("", &[][..]),
+        };
+        McpServer {
+            env: self.env.iter().cloned().collect(),
+            cwd: self.cwd.clone(),
+            tools: self.tools.clone(),
+            network: self.network,
+            domains: self.domains.clone(),
+            sandbox: !self.no_sandbox,
+            ..McpServer::program(command, args)
+        }
+    }
+}
+
+fn list(args: &ListArgs, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
+    let servers = masked(folders.config()?.mcp);
+    if args.json {
+        ui.json(&servers)?;
+        return Ok(0);
+    }
+    if servers.is_empty() {
+        ui.print("No MCP server is configured. Add one with `holdpoint mcp add`.\n")?;
+    }
+    let width = servers.keys().map(String::len).max().unwrap_or_default();
+    for (name, server) in &servers {
+        let words: Vec<_> = std::iter::once(&server.command).chain(&server.args).collect();
+        let words = words.iter().map(|word| prose_line(word)).collect::<Vec<_>>().join(" ");
+        ui.print(&format!("{name:width$}  {words}{}\n", notes(server)))?;
+    }
+    Ok(0)
+}
+
+/// The permissions of a server that others do not have, and its variables.
+fn notes(server: &McpServer) -> String {
+    let mut notes = Vec::new();
+    if !server.sandbox {
+        notes.push("no sandbox".to_owned());
+    }
+    match (server.network, server.domains.is_empty()) {
+        (true, _) => notes.push("network".to_owned()),
+        (false, false) => notes.push(format!("domains: {}", server.domains.join(" "))),
+        (false, true) => {}
+    }
+    if !server.env.is_empty() {
+        let names: Vec<_> = server.env.keys().map(String::as_str).collect();
+        notes.push(format!("env: {}", names.join(" ")));
+    }
+    if notes.is_empty() { String::new() } else { format!("  ({})", notes.join(", ")) }
+}
