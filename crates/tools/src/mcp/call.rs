@@ -44,7 +44,7 @@ struct Deadlines {
 
 /// The next thing that happens to a request.
 enum Next {
-    Answered(Result<ServerResult, ServiceError>),
+    Answered(Box<Result<ServerResult, ServiceError>>),
     Message(CallMessage),
     Cut,
     TimedOut,
@@ -72,7 +72,7 @@ impl<'a> Call<'a> {
                 }
             }
         })?;
-        let mut params = CallToolRequestParams::new(self.tool.name.clone());
+        let mut params = CallToolRequestParams::new(self.tool.own_name.clone());
         if let Value::Object(arguments) = input {
             params.arguments = Some(arguments);
         }
@@ -122,24 +122,19 @@ impl<'a> Call<'a> {
         let Some(running) = running else { return Err(self.failed("the call is missing")) };
         loop {
             match self.runtime.block_on(self.next(&mut handle, running, deadlines)) {
-                Next::Answered(Ok(result)) => return Ok(result),
-                Next::Answered(Err(ServiceError::McpError(error))) => {
-                    return Err(self.failed(&error.message));
-                }
-                Next::Answered(Err(error)) => {
-                    if matches!(error, ServiceError::TransportSend(_)) {
-                        self.server.end_unreachable();
-                    }
-                    let ended = self.context.cancel.run_until_cancelled(self.server.ended());
-                    let why = self.runtime.block_on(ended).ok_or(ToolError::Interrupted)?;
-                    return Err(self.failed(&format!("it ended during the call: {why}")));
+                Next::Answered(answer) => {
+                    return match *answer {
+                        Ok(result) => Ok(result),
+                        Err(ServiceError::McpError(error)) => Err(self.failed(&error.message)),
+                        Err(error) => Err(self.ended(&error)),
+                    };
                 }
                 Next::Message(CallMessage::Progress(line)) => {
                     deadlines.silence = Instant::now() + self.server.timeout;
                     self.context.output(&line);
                 }
                 Next::Message(CallMessage::Elicit(request, answer)) => {
-                    let result = self.elicit(request, deadlines)?;
+                    let result = self.elicit(*request, deadlines)?;
                     // The server may have withdrawn the question.
                     let _ = answer.send(result);
                 }
@@ -155,6 +150,18 @@ impl<'a> Call<'a> {
                     return Err(self.failed(&format!("no answer in {limit} s{without}{ended}")));
                 }
             }
+        }
+    }
+
+    /// The error for a server that has ended, or can't be reached, during the call.
+    fn ended(&self, error: &ServiceError) -> ToolError {
+        if matches!(error, ServiceError::TransportSend(_)) {
+            self.server.end_unreachable();
+        }
+        let ended = self.context.cancel.run_until_cancelled(self.server.ended());
+        match self.runtime.block_on(ended) {
+            Some(why) => self.failed(&format!("it ended during the call: {why}")),
+            None => ToolError::Interrupted,
         }
     }
 
@@ -187,7 +194,7 @@ impl<'a> Call<'a> {
             // Progress that was sent before the answer is shown before it.
             Some(message) = running.next() => Next::Message(message),
             answer = &mut handle.rx => {
-                Next::Answered(answer.unwrap_or(Err(ServiceError::TransportClosed)))
+                Next::Answered(Box::new(answer.unwrap_or(Err(ServiceError::TransportClosed))))
             }
             () = tokio::time::sleep_until(deadlines.silence.min(deadlines.hard).into()) => {
                 Next::TimedOut

@@ -20,12 +20,15 @@ pub(super) enum CallMessage {
     /// A line of progress.
     Progress(String),
     /// The server asks the user.
-    Elicit(ElicitRequestParams, oneshot::Sender<ElicitResult>),
+    Elicit(Box<ElicitRequestParams>, oneshot::Sender<ElicitResult>),
 }
+
+/// The id of a call, the token of its request, and the sender of its messages.
+type Entry = (u64, ProgressToken, mpsc::Sender<CallMessage>);
 
 /// The calls that run on one server, oldest first. Clones share them.
 #[derive(Clone, Default)]
-pub(super) struct Calls(Arc<Mutex<Vec<(u64, ProgressToken, mpsc::Sender<CallMessage>)>>>);
+pub(super) struct Calls(Arc<Mutex<Vec<Entry>>>);
 
 /// A running call. It is removed when this is dropped.
 pub(super) struct RunningCall {
@@ -36,7 +39,7 @@ pub(super) struct RunningCall {
 }
 
 impl Calls {
-    fn lock(&self) -> MutexGuard<'_, Vec<(u64, ProgressToken, mpsc::Sender<CallMessage>)>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Entry>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -75,7 +78,7 @@ impl Calls {
         let Some(call) = call else { return ElicitResult::new(ElicitationAction::Decline) };
         let (sender, answer) = oneshot::channel();
         // Fails if the call has ended.
-        let _ = call.send(CallMessage::Elicit(request, sender)).await;
+        let _ = call.send(CallMessage::Elicit(Box::new(request), sender)).await;
         answer.await.unwrap_or_else(|_| ElicitResult::new(ElicitationAction::Cancel))
     }
 }

@@ -33,7 +33,7 @@ const MAX_PAGES: usize = 64;
 #[derive(Debug)]
 pub(super) struct ToolInfo {
     /// The tool's own name.
-    pub(super) name: String,
+    pub(super) own_name: String,
     /// The name by which the model calls it.
     pub(super) model_name: String,
     pub(super) description: String,
@@ -113,7 +113,7 @@ impl Filter<'_> {
         } else {
             self.bytes += bytes;
             self.tools.push(Arc::new(ToolInfo {
-                name: tool_name.to_owned(),
+                own_name: tool_name.to_owned(),
                 model_name: name::for_model(self.server, tool_name),
                 description: description.to_owned(),
                 schema,

@@ -41,7 +41,7 @@ impl Tool for McpTool {
     }
 
     fn intent(&self, input: &Value, _: &Workspace) -> Result<Intent, ToolError> {
-        let (server, tool) = (&self.server.name, &self.info.name);
+        let (server, tool) = (&self.server.name, &self.info.own_name);
         let arguments = serde_json::to_string_pretty(input)
             .map_err(|error| ToolError::input(error.to_string()))?;
         let name = shown::line(tool);
