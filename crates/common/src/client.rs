@@ -15,7 +15,7 @@ const EDITOR: &str = "acp";
 const NODE: &str = "node";
 
 /// The commands of the program `holdpoint`. Each command is a client with its own name.
-pub const COMMANDS: [&str; 28] = [
+pub const COMMANDS: [&str; 29] = [
     "run",
     "loop",
     "new",

@@ -8,6 +8,7 @@ use holdpoint_session::folders::{Folders, LockError, SessionsLock, open_unchange
 use holdpoint_session::model::Catalog;
 use holdpoint_session::store::Sqlite;
 use holdpoint_session::{Engine, builtin_tools};
+use holdpoint_tools::mcp::McpSource;
 use holdpoint_tools::web::Browsers;
 use holdpoint_tools::{Supervisor, Toolbox};
 
@@ -71,7 +72,8 @@ impl Setup {
         let engine = engine
             .own_folders(own_folders)
             .supervisor(supervisor)
-            .tools(toolbox_maker(browsers.clone()));
+            .tools(toolbox_maker(browsers.clone()))
+            .mcp(|servers| Box::new(McpSource::new(servers)));
         let engine = match sandbox_folder {
             Some(folder) => engine.sandbox_folder(folder),
             None => engine,

@@ -69,11 +69,9 @@ pub(crate) async fn run(setup: TurnSetup) {
     let TurnSetup { turn, iteration, first_item, step, pending_calls, used, env, .. } = setup;
     let TurnSetup { toolbox, background, cancel, lane: to_actor, asks, alive, .. } = setup;
     let specs = toolbox.specs().cloned().collect();
-    let source = SourceContext {
-        workspace: Arc::clone(&env.workspace),
-        processes: env.processes(env.limits.grace(), &[]),
-        background: background.clone(),
-    };
+    let workspace = env.workspace();
+    let processes = env.processes(&workspace, env.limits.grace(), &[]);
+    let source = SourceContext { workspace, processes, background: background.clone() };
     // A cut in the meantime takes effect at the first gate.
     let system = match cancel.run_until_cancelled(instructions::read(&env)).await {
         None => Arc::clone(&env.system),

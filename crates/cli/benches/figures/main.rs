@@ -47,6 +47,8 @@ mod hostile;
 #[cfg(target_os = "linux")]
 mod many;
 #[cfg(target_os = "linux")]
+mod mcp;
+#[cfg(target_os = "linux")]
 mod models;
 #[cfg(target_os = "linux")]
 mod neighbours;
@@ -105,6 +107,7 @@ fn main() {
     shown::measure(&table);
     files::measure(&table);
     calls::measure(&table);
+    mcp::measure(&table);
     models::measure(&table);
     program::measure(&table);
     daemon::measure(&table);

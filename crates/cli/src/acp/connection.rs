@@ -104,7 +104,7 @@ impl Connection {
             Line::Whole(line) => rpc::parse(&line),
             Line::TooLong => {
                 let message = format!("the line is longer than {MAX_LINE} bytes");
-                Err((RequestId::Null, failure(ErrorCode::InvalidRequest, message)))
+                Err(failure(ErrorCode::InvalidRequest, message))
             }
         };
         match incoming {
@@ -119,7 +119,7 @@ impl Connection {
                 }
             }
             Ok(Incoming::Reply { id, result }) => self.reply(id, result).await,
-            Err((id, error)) => self.lines.reply::<Value>(&id, Err(error)).await,
+            Err(error) => self.lines.reply::<Value>(&RequestId::Null, Err(error)).await,
         }
     }
 

@@ -62,22 +62,21 @@ struct Message {
 /// Reads a line from the editor.
 ///
 /// # Errors
-/// The error to send, with the id of the request, which is null if it is unknown.
-pub(super) fn parse(line: &[u8]) -> Result<Incoming, (RequestId, Error)> {
-    let unknown = |code, message: String| (RequestId::Null, failure(code, message));
+/// The error to send. The id of its request is unknown.
+pub(super) fn parse(line: &[u8]) -> Result<Incoming, Error> {
     let message: Message = serde_json::from_slice(line).map_err(|error| {
         if error.is_data() && line.trim_ascii_start().starts_with(b"[") {
             let message = "batches are not supported: send each message on a line of its own";
-            unknown(ErrorCode::InvalidRequest, message.to_owned())
+            failure(ErrorCode::InvalidRequest, message.to_owned())
         } else if error.is_data() {
-            unknown(ErrorCode::InvalidRequest, format!("not a JSON-RPC message: {error}"))
+            failure(ErrorCode::InvalidRequest, format!("not a JSON-RPC message: {error}"))
         } else {
-            unknown(ErrorCode::ParseError, format!("not JSON: {error}"))
+            failure(ErrorCode::ParseError, format!("not JSON: {error}"))
         }
     })?;
     let Message { id, method, params, result, error } = message;
     let id = id.map(serde_json::from_value::<RequestId>).transpose().map_err(|_| {
-        unknown(ErrorCode::InvalidRequest, "`id` must be a string or a whole number".to_owned())
+        failure(ErrorCode::InvalidRequest, "`id` must be a string or a whole number".to_owned())
     })?;
     let params = Params(params);
     match (method, id) {
@@ -94,7 +93,7 @@ pub(super) fn parse(line: &[u8]) -> Result<Incoming, (RequestId, Error)> {
         }
         (None, None) => {
             let message = "a message needs a `method` or an `id`".to_owned();
-            Err(unknown(ErrorCode::InvalidRequest, message))
+            Err(failure(ErrorCode::InvalidRequest, message))
         }
     }
 }
@@ -169,9 +168,9 @@ mod tests {
             (b"{\"id\": {}, \"method\": \"initialize\"}", -32600),
             (b"{\"id\": 1, \"method\": 7}", -32600),
         ] {
-            let (id, error) = parse(line).unwrap_err();
+            let error = parse(line).unwrap_err();
             let shown = String::from_utf8_lossy(line).into_owned();
-            assert_eq!((id, i32::from(error.code)), (RequestId::Null, code), "{shown}");
+            assert_eq!(i32::from(error.code), code, "{shown}");
         }
         let nested = [b"[".repeat(100_000), b"]".repeat(100_000)].concat();
         assert!(parse(&nested).is_err());

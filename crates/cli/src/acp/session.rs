@@ -252,13 +252,11 @@ impl SessionTask {
             for (request, reply) in self.prompts.event(event, max_steps) {
                 self.around.lines.reply(&request, reply).await;
             }
-            match event.fact() {
-                Some(Fact::Session(
-                    SessionFact::ModelChanged { .. } | SessionFact::PolicyChanged { .. },
-                )) => {
-                    self.show_options(event.seq).await;
-                }
-                _ => {}
+            if let Some(Fact::Session(
+                SessionFact::ModelChanged { .. } | SessionFact::PolicyChanged { .. },
+            )) = event.fact()
+            {
+                self.show_options(event.seq).await;
             }
         }
         if !events.is_empty() {

@@ -27,6 +27,7 @@ impl Environment {
             env: env.into_iter().collect(),
             models: Some(models),
             system_prompt: config.system_prompt.clone(),
+            mcp: config.mcp.clone(),
         }
     }
 }

@@ -26,7 +26,7 @@ const CLIENT: &str = "acp";
 
 /// A session to open.
 pub(super) enum Open {
-    New(NewSessionRequest),
+    New(Box<NewSessionRequest>),
     Saved { id: SessionId, from: AttachFrom, opening: Opening },
 }
 
@@ -36,7 +36,7 @@ pub(super) enum Open {
 /// An error for the editor, if the request can't be carried out.
 pub(super) fn new(request: NewSessionRequest) -> Result<Open, Error> {
     check_folder(&request.cwd)?;
-    Ok(Open::New(request))
+    Ok(Open::New(Box::new(request)))
 }
 
 /// A session with its history.

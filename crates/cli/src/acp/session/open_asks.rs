@@ -70,11 +70,11 @@ impl SessionTask {
     /// Keeps the open asks: raises those of new events, and withdraws those that have ended.
     pub(super) async fn follow_asks(&mut self, event: &Event) {
         match event.fact() {
-            Some(Fact::Ask(AskFact::Raised { ask })) => {
-                // One from before the attach is raised from the snapshot, if it is still open.
-                if self.attachment.as_ref().is_some_and(|a| event.seq > a.snapshot().seq) {
-                    self.raise(ask).await;
-                }
+            // One from before the attach is raised from the snapshot, if it is still open.
+            Some(Fact::Ask(AskFact::Raised { ask }))
+                if self.attachment.as_ref().is_some_and(|a| event.seq > a.snapshot().seq) =>
+            {
+                self.raise(ask).await;
             }
             Some(Fact::Ask(AskFact::Answered { ask, .. } | AskFact::Closed { ask, .. })) => {
                 if let Some(id) = self.asks.remove(ask) {
