@@ -10,7 +10,8 @@
 //!   the editor.
 //! - [`updates`] turns events into updates, [`asks`] turns asks into requests and replies into
 //!   answers, [`prompt`] content into text, [`modes`] settings into modes and options, [`list`]
-//!   summaries into pages, and [`commands`] some prompts into verbs. These are pure.
+//!   summaries into pages, [`servers`] the MCP servers of an editor into ours, and [`commands`] some
+//!   prompts into verbs. These are pure.
 //!
 //! The types of the protocol come from the crate `agent-client-protocol-schema`, which is used in
 //! this module only. `docs/protocols.md` shows how its terms and ours correspond, and
@@ -24,6 +25,7 @@ mod list;
 mod modes;
 mod prompt;
 mod rpc;
+mod servers;
 mod session;
 mod updates;
 mod wire;

@@ -146,14 +146,8 @@ impl Connection {
                 Err(failure(ErrorCode::InvalidParams, message))
             }
             _ if method == names.session_new => self.open(id, open::new(params.read()?)?),
-            _ if method == names.session_load => {
-                let acp::LoadSessionRequest { session_id, cwd, .. } = params.read()?;
-                self.open(id, open::load(&session_id, &cwd)?)
-            }
-            _ if method == names.session_resume => {
-                let acp::ResumeSessionRequest { session_id, cwd, meta, .. } = params.read()?;
-                self.open(id, open::resume(&session_id, &cwd, meta.as_ref())?)
-            }
+            _ if method == names.session_load => self.open(id, open::load(params.read()?)?),
+            _ if method == names.session_resume => self.open(id, open::resume(params.read()?)?),
             _ if method == names.session_list => {
                 self.start(open::list(id.clone(), Arc::clone(&self.folders), params.read()?))
             }

@@ -7,4 +7,5 @@ mod editor;
 mod faults;
 mod outside;
 mod prompts;
+mod servers;
 mod sessions;

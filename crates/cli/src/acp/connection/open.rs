@@ -1,13 +1,13 @@
 //! Requests that take the daemon's time: opening, listing and deleting sessions.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use agent_client_protocol_schema::v1::{
-    DeleteSessionResponse, Error, ErrorCode, ListSessionsRequest, Meta, NewSessionRequest,
-    RequestId, SessionId,
+    DeleteSessionResponse, Error, ErrorCode, ListSessionsRequest, LoadSessionRequest,
+    NewSessionRequest, RequestId, ResumeSessionRequest, SessionId,
 };
-use holdpoint_common::SessionId as OwnId;
+use holdpoint_common::{McpServers, SessionId as OwnId, check_mcp_servers};
 use holdpoint_session::folders::Folders;
 use holdpoint_session::model::Catalog;
 use holdpoint_session::{AttachFrom, OpenSession, SessionHandle, Sessions};
@@ -17,6 +17,7 @@ use super::{Finished, check_folder};
 use crate::acp::list;
 use crate::acp::modes::Models;
 use crate::acp::rpc::{failure, from_cli_error};
+use crate::acp::servers::servers;
 use crate::acp::session::{OpenedSession, Opening};
 use crate::error::CliError;
 use crate::sessions::{daemon_sessions, supplies};
@@ -26,8 +27,8 @@ const CLIENT: &str = "acp";
 
 /// A session to open.
 pub(super) enum Open {
-    New(Box<NewSessionRequest>),
-    Saved { id: SessionId, from: AttachFrom, opening: Opening },
+    New { cwd: PathBuf, servers: McpServers },
+    Saved { id: SessionId, servers: McpServers, from: AttachFrom, opening: Opening },
 }
 
 /// A new session.
@@ -35,17 +36,20 @@ pub(super) enum Open {
 /// # Errors
 /// An error for the editor, if the request can't be carried out.
 pub(super) fn new(request: NewSessionRequest) -> Result<Open, Error> {
-    check_folder(&request.cwd)?;
-    Ok(Open::New(Box::new(request)))
+    let NewSessionRequest { cwd, mcp_servers, .. } = request;
+    check_folder(&cwd)?;
+    Ok(Open::New { cwd, servers: servers(mcp_servers)? })
 }
 
 /// A session with its history.
 ///
 /// # Errors
 /// An error for the editor, if the request can't be carried out.
-pub(super) fn load(id: &SessionId, cwd: &Path) -> Result<Open, Error> {
-    check_folder(cwd)?;
-    Ok(Open::Saved { id: id.clone(), from: AttachFrom::start(), opening: Opening::Load })
+pub(super) fn load(request: LoadSessionRequest) -> Result<Open, Error> {
+    let LoadSessionRequest { session_id: id, cwd, mcp_servers, .. } = request;
+    check_folder(&cwd)?;
+    let servers = servers(mcp_servers)?;
+    Ok(Open::Saved { id, servers, from: AttachFrom::start(), opening: Opening::Load })
 }
 
 /// A session without its history. With `_meta.holdpoint.cursor`, the events after that number are
@@ -53,9 +57,11 @@ pub(super) fn load(id: &SessionId, cwd: &Path) -> Result<Open, Error> {
 ///
 /// # Errors
 /// An error for the editor, if the request can't be carried out.
-pub(super) fn resume(id: &SessionId, cwd: &Path, meta: Option<&Meta>) -> Result<Open, Error> {
-    check_folder(cwd)?;
-    let cursor = meta.and_then(|meta| meta.get("holdpoint")?.get("cursor"));
+pub(super) fn resume(request: ResumeSessionRequest) -> Result<Open, Error> {
+    let ResumeSessionRequest { session_id: id, cwd, mcp_servers, meta, .. } = request;
+    check_folder(&cwd)?;
+    let servers = servers(mcp_servers)?;
+    let cursor = meta.as_ref().and_then(|meta| meta.get("holdpoint")?.get("cursor"));
     let from = match cursor.map(Value::as_u64) {
         None => AttachFrom::now(),
         Some(Some(cursor)) => AttachFrom::after(cursor),
@@ -64,14 +70,14 @@ pub(super) fn resume(id: &SessionId, cwd: &Path, meta: Option<&Meta>) -> Result<
             return Err(failure(ErrorCode::InvalidParams, message));
         }
     };
-    Ok(Open::Saved { id: id.clone(), from, opening: Opening::Resume })
+    Ok(Open::Saved { id, servers, from, opening: Opening::Resume })
 }
 
 impl Open {
     /// The session, if it is not a new one.
     pub(super) fn session(&self) -> Option<&SessionId> {
         match self {
-            Self::New(_) => None,
+            Self::New { .. } => None,
             Self::Saved { id, .. } => Some(id),
         }
     }
@@ -85,15 +91,18 @@ impl Open {
     }
 
     async fn open(self, folders: &Folders) -> Result<OpenedSession, CliError> {
-        let Client { sessions, catalog, config } = Client::new(folders).await?;
+        let brought = match &self {
+            Self::New { servers, .. } | Self::Saved { servers, .. } => servers.clone(),
+        };
+        let Client { sessions, catalog, config } = Client::with_servers(folders, brought).await?;
         let (handle, from, opening): (SessionHandle, _, _) = match self {
-            Self::New(request) => {
-                let open = OpenSession::in_folder(request.cwd)
+            Self::New { cwd, .. } => {
+                let open = OpenSession::in_folder(cwd)
                     .configured(&config)
                     .model(catalog.default_name().name);
                 (sessions.open(open).await?, AttachFrom::now(), Opening::New)
             }
-            Self::Saved { id, from, opening } => {
+            Self::Saved { id, from, opening, .. } => {
                 (sessions.get(own_id(&id)?.as_str()).await?, from, opening)
             }
         };
@@ -147,9 +156,16 @@ struct Client {
 }
 
 impl Client {
-    /// Starts the daemon if none runs.
     async fn new(folders: &Folders) -> Result<Self, CliError> {
-        let config = folders.config()?;
+        Self::with_servers(folders, McpServers::new()).await
+    }
+
+    /// Starts the daemon if none runs. Sessions that are opened have these servers, too. One of
+    /// them replaces a configured one of the same name.
+    async fn with_servers(folders: &Folders, brought: McpServers) -> Result<Self, CliError> {
+        let mut config = folders.config()?;
+        config.mcp.extend(brought);
+        check_mcp_servers(&config.mcp).map_err(|error| CliError::usage(error.to_string()))?;
         let catalog = Catalog::new(&config, |name| std::env::var(name).ok());
         let sessions = daemon_sessions(folders, CLIENT, supplies(&config, &catalog)).await?;
         Ok(Self { sessions, catalog, config })

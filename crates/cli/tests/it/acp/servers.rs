@@ -1,0 +1,47 @@
+//! The MCP servers that an editor brings.
+
+use serde_json::json;
+
+use super::editor::{Editor, again, folder};
+use crate::world::World;
+
+/// A server with the tool `work`.
+const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tools/tests/mcp/bad.py");
+
+#[test]
+fn m_h1_the_servers_of_an_editor_serve_its_sessions() {
+    let world = World::new();
+    // A program in a sandbox may not see the folder of this test.
+    std::fs::copy(SERVER, world.work("server.py")).unwrap();
+    let servers = json!([{
+        "name": "My Server", "command": "python3", "args": ["server.py", "none"],
+        "env": [{ "name": "MARK", "value": "marked" }],
+    }]);
+    let mut editor = Editor::new(&world);
+    let mut params = folder(&world.path("work"));
+    params["mcpServers"] = servers.clone();
+    let session = editor.call("session/new", params)["sessionId"].as_str().unwrap().to_owned();
+    let call = "call mcp__my-server__work {\"path\": \"a\"}";
+    let work = |editor: &mut Editor| {
+        let prompt = editor.prompt(&session, call);
+        let (id, _) = editor.asked("session/request_permission");
+        editor.choose(&id, "allow_once");
+        assert_eq!(editor.reply(prompt).unwrap()["stopReason"], "end_turn");
+        let update = editor.updates("tool_call_update").pop().unwrap().to_string();
+        assert!(update.contains("completed") && update.contains("worked"), "{update}");
+    };
+    work(&mut editor);
+    // They are not saved: the editor that opens the session again brings them.
+    editor.call("session/close", json!({ "sessionId": session }));
+    let mut params = again(&world, &session);
+    params["mcpServers"] = servers;
+    editor.call("session/resume", params);
+    work(&mut editor);
+
+    let http = json!([{ "type": "http", "name": "a", "url": "http://127.0.0.1/", "headers": [] }]);
+    let mut params = folder(&world.path("work"));
+    params["mcpServers"] = http;
+    let error = editor.fails("session/new", params);
+    assert_eq!(error["code"], -32602);
+    assert!(error["message"].as_str().unwrap().contains("only servers over"), "{error}");
+}
