@@ -965,6 +965,13 @@ export type TurnFact =
        */
       reason: string
     }
+  | {
+      type: 'toolsMissing'
+      /**
+       * Description of the missing tools and the reason, on one line.
+       */
+      reason: string
+    }
   | (HistoryCut & {
       type: 'historyCut'
     })
@@ -2782,8 +2789,8 @@ export interface SandboxSettingsInput {
   network?: boolean
 }
 /**
- * The environment, provider settings and system prompt that a client brings for the sessions it
- * opens. They are kept in memory, also after the session has ended, and never saved.
+ * The environment, provider settings, system prompt and MCP servers that a client brings for the
+ * sessions it opens. They are kept in memory, also after the session has ended, and never saved.
  */
 export interface Supplies {
   /**
@@ -2799,6 +2806,12 @@ export interface Supplies {
    * System prompt for models. Default: that of the engine.
    */
   systemPrompt?: string | null
+  /**
+   * MCP servers of the sessions, by name. They start with the first turn. Default: none.
+   */
+  mcp?: {
+    [k: string]: McpServer
+  }
 }
 /**
  * The settings for access to models, from a client's configuration and environment.
@@ -2965,6 +2978,58 @@ export interface Certificates {
   dir?: string | null
 }
 /**
+ * An MCP server: a program that a session starts and talks to over its standard input and output.
+ */
+export interface McpServer {
+  /**
+   * Program of the server: a path, or a name to look up in the `PATH` of the session.
+   */
+  command: string
+  /**
+   * Arguments of the program. Default: none.
+   */
+  args?: string[]
+  /**
+   * Variables that are added to the environment of the session's processes, such as the key of
+   * a service. Default: none.
+   */
+  env?: {
+    [k: string]: string
+  }
+  /**
+   * Working folder of the program: an absolute path, or one below the workspace.
+   * Default: the workspace.
+   */
+  cwd?: string | null
+  /**
+   * Names of the tools that the model gets. Default: all tools of the server.
+   */
+  tools?: string[] | null
+  /**
+   * Seconds that one call may take without progress, from 1 to 600. A call never takes longer
+   * than 10 minutes, not counting the time that it waits for the user. Default: 60.
+   */
+  timeout_s?: number
+  /**
+   * Seconds that the server may take to start, from 1 to 600. Default: 30.
+   */
+  startup_s?: number
+  /**
+   * Whether the program may use the whole network. Default: `false`.
+   */
+  network?: boolean
+  /**
+   * Domains that the program may reach through a proxy, each `example.com` or, for all names
+   * below it, `*.example.com`. Default: none.
+   */
+  domains?: string[]
+  /**
+   * Whether the program runs in the sandbox of the session. Outside of it, the program has the
+   * permissions of its user. Default: `true`.
+   */
+  sandbox?: boolean
+}
+/**
  * A request to change the asks mode of a session. The new mode also answers the asks that are
  * open.
  */
@@ -3080,6 +3145,16 @@ export interface DebugRequest {
    * Whether the session is logged at debug level.
    */
   enabled: boolean
+}
+/**
+ * A request to change the policy mode of a session. The new mode judges the calls that follow;
+ * open asks stay open. The rules of the session stay as they are.
+ */
+export interface PolicyRequest {
+  /**
+   * New policy mode.
+   */
+  policy: PolicyMode
 }
 /**
  * A request to close a session. The session stays saved and can be opened again.

@@ -79,7 +79,7 @@ impl<'a> Call<'a> {
         let now = Instant::now();
         let mut deadlines =
             Deadlines { silence: now + self.server.timeout, hard: now + HARD_LIMIT };
-        let mut running = None;
+        let mut running = self.server.calls.add();
         for _ in 0..MAX_ROUNDS {
             match self.request(&connection, params.clone(), &mut running, &mut deadlines)? {
                 ServerResult::CallToolResult(result) => return Ok(self.outcome(&result)),
@@ -110,16 +110,12 @@ impl<'a> Call<'a> {
         &self,
         connection: &Connection,
         params: CallToolRequestParams,
-        running: &mut Option<RunningCall>,
+        running: &mut RunningCall,
         deadlines: &mut Deadlines,
     ) -> Result<ServerResult, ToolError> {
+        running.sending();
         let mut handle = self.send(&connection.peer, params)?;
-        let token = handle.progress_token.clone();
-        match running {
-            Some(running) => running.continue_as(token),
-            None => *running = Some(self.server.calls.add(token)),
-        }
-        let Some(running) = running else { return Err(self.failed("the call is missing")) };
+        running.sent(handle.progress_token.clone());
         loop {
             match self.runtime.block_on(self.next(&mut handle, running, deadlines)) {
                 Next::Answered(answer) => {

@@ -23,34 +23,63 @@ pub(super) enum CallMessage {
     Elicit(Box<ElicitRequestParams>, oneshot::Sender<ElicitResult>),
 }
 
-/// The id of a call, the token of its request, and the sender of its messages.
-type Entry = (u64, ProgressToken, mpsc::Sender<CallMessage>);
-
-/// The calls that run on one server, oldest first. Clones share them.
+/// The calls that run on one server. Clones share them.
 #[derive(Clone, Default)]
-pub(super) struct Calls(Arc<Mutex<Vec<Entry>>>);
+pub(super) struct Calls(Arc<Mutex<Running>>);
+
+#[derive(Default)]
+struct Running {
+    /// Oldest first.
+    calls: Vec<Entry>,
+    /// Progress that has arrived while a request was being sent, whose token is not known yet: at
+    /// most [`CAPACITY`] lines.
+    early: Vec<(ProgressToken, String)>,
+}
+
+struct Entry {
+    id: u64,
+    /// The token of the call's request; `None` while it is being sent.
+    token: Option<ProgressToken>,
+    call: mpsc::Sender<CallMessage>,
+}
 
 /// A running call. It is removed when this is dropped.
 pub(super) struct RunningCall {
     calls: Calls,
     id: u64,
-    sender: mpsc::Sender<CallMessage>,
     messages: mpsc::Receiver<CallMessage>,
 }
 
+impl Running {
+    fn progress(&mut self, token: ProgressToken, line: String) {
+        let is_of_token = |entry: &&Entry| entry.token.as_ref() == Some(&token);
+        if let Some(entry) = self.calls.iter().find(is_of_token) {
+            // A call that does not keep up loses progress.
+            let _ = entry.call.try_send(CallMessage::Progress(line));
+        } else if self.is_sending() && self.early.len() < CAPACITY {
+            self.early.push((token, line));
+        }
+    }
+
+    fn is_sending(&self) -> bool {
+        self.calls.iter().any(|entry| entry.token.is_none())
+    }
+}
+
 impl Calls {
-    fn lock(&self) -> MutexGuard<'_, Vec<Entry>> {
+    fn lock(&self) -> MutexGuard<'_, Running> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a call, whose request has this token.
-    pub(super) fn add(&self, token: ProgressToken) -> RunningCall {
-        let (sender, messages) = mpsc::channel(CAPACITY);
-        let mut calls = self.lock();
-        let id = calls.last().map_or(0, |(id, ..)| id + 1);
-        calls.push((id, token, sender.clone()));
-        drop(calls);
-        RunningCall { calls: self.clone(), id, sender, messages }
+    /// Adds a call, whose request is about to be sent: the server may ask before
+    /// [`sent`](RunningCall::sent) is called.
+    pub(super) fn add(&self) -> RunningCall {
+        let (call, messages) = mpsc::channel(CAPACITY);
+        let mut running = self.lock();
+        let id = running.calls.last().map_or(0, |last| last.id + 1);
+        running.calls.push(Entry { id, token: None, call });
+        drop(running);
+        RunningCall { calls: self.clone(), id, messages }
     }
 
     /// Passes progress to its call.
@@ -65,16 +94,13 @@ impl Calls {
             line.push_str(cut(&message, MAX_PROGRESS));
         }
         line.push('\n');
-        if let Some((.., call)) = self.lock().iter().find(|(_, token, _)| *token == progress_token)
-        {
-            let _ = call.try_send(CallMessage::Progress(line));
-        }
+        self.lock().progress(progress_token, line);
     }
 
     /// Passes a question to the oldest call, and returns the answer. Without a call there is no one
     /// to ask, and the question is declined.
     pub(super) async fn elicit(&self, request: ElicitRequestParams) -> ElicitResult {
-        let call = self.lock().first().map(|(.., call)| call.clone());
+        let call = self.lock().calls.first().map(|oldest| oldest.call.clone());
         let Some(call) = call else { return ElicitResult::new(ElicitationAction::Decline) };
         let (sender, answer) = oneshot::channel();
         // Fails if the call has ended.
@@ -89,16 +115,61 @@ impl RunningCall {
         self.messages.recv().await
     }
 
-    /// Continues the call with another request, which has this token.
-    pub(super) fn continue_as(&self, token: ProgressToken) {
-        if let Some(call) = self.calls.lock().iter_mut().find(|(id, ..)| *id == self.id) {
-            *call = (self.id, token, self.sender.clone());
+    /// Notes that another request of the call is about to be sent.
+    pub(super) fn sending(&self) {
+        self.set_token(None);
+    }
+
+    /// Notes that the request was sent, with this token.
+    pub(super) fn sent(&self, token: ProgressToken) {
+        self.set_token(Some(token));
+    }
+
+    fn set_token(&self, token: Option<ProgressToken>) {
+        let mut running = self.calls.lock();
+        let entry = running.calls.iter_mut().find(|entry| entry.id == self.id);
+        entry.into_iter().for_each(|entry| entry.token = token.clone());
+        for (token, line) in std::mem::take(&mut running.early) {
+            running.progress(token, line);
         }
     }
 }
 
 impl Drop for RunningCall {
     fn drop(&mut self) {
-        self.calls.lock().retain(|(id, ..)| *id != self.id);
+        self.calls.lock().calls.retain(|entry| entry.id != self.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rmcp::model::NumberOrString;
+
+    use super::*;
+
+    fn progress(calls: &Calls, token: &ProgressToken) {
+        calls.progress(ProgressNotificationParam::new(token.clone(), 1.0));
+    }
+
+    #[tokio::test]
+    async fn m_h2_progress_that_comes_before_the_token_is_known_is_not_lost() {
+        let tokens = [1, 2].map(|number| ProgressToken(NumberOrString::Number(number)));
+        let calls = Calls::default();
+        let mut running = calls.add();
+        progress(&calls, &tokens[0]);
+        running.sent(tokens[0].clone());
+        progress(&calls, &tokens[0]);
+        for _ in 0..2 {
+            assert!(matches!(running.next().await, Some(CallMessage::Progress(_))));
+        }
+        running.sending();
+        progress(&calls, &tokens[1]);
+        running.sent(tokens[1].clone());
+        assert!(matches!(running.next().await, Some(CallMessage::Progress(_))));
+        // That of an unknown call is dropped.
+        progress(&calls, &tokens[0]);
+        assert!(running.messages.try_recv().is_err() && calls.lock().early.is_empty());
+        drop(running);
+        assert!(calls.lock().calls.is_empty());
     }
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use rmcp::ClientHandler;
 use rmcp::model::{
     ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationCapability,
-    ErrorData, FormElicitationCapability, Implementation, ListRootsResult,
-    ProgressNotificationParam, Root, UrlElicitationCapability,
+    ErrorData, FormElicitationCapability, Implementation, ListRootsResult, Root,
+    UrlElicitationCapability,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleClient};
 use tokio::sync::Notify;
@@ -68,14 +68,6 @@ impl ClientHandler for Client {
             // The server has withdrawn the question. The call continues to show it.
             () = context.ct.cancelled() => Err(ErrorData::internal_error("cancelled", None)),
         }
-    }
-
-    async fn on_progress(
-        &self,
-        progress: ProgressNotificationParam,
-        _: NotificationContext<RoleClient>,
-    ) {
-        self.calls.progress(progress);
     }
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {

@@ -174,7 +174,7 @@ impl ServerThread {
             tools_changed: Arc::clone(&tools_changed),
         };
         let connecting = async {
-            let transport = Stdio::new(input, output, fault.clone())
+            let transport = Stdio::new(input, output, self.calls.clone(), fault.clone())
                 .map_err(|error| format!("its streams can't be used: {error}"))?;
             let lifecycle = ClientLifecycleMode::Auto {
                 preferred_versions: vec![ProtocolVersion::LATEST],

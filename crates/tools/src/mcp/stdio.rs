@@ -5,11 +5,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rmcp::RoleClient;
-use rmcp::model::JsonRpcMessage;
+use rmcp::model::{JsonRpcMessage, JsonRpcNotification, ServerNotification};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::unix::pipe;
+
+use super::calls::Calls;
 
 /// The most bytes of one message. A larger one ends the connection.
 const MAX_MESSAGE: usize = 16 * 1024 * 1024;
@@ -34,6 +36,9 @@ pub(super) struct Stdio {
     input: Arc<tokio::sync::Mutex<pipe::Sender>>,
     /// How many requests of the server have no answer yet.
     requests: Arc<AtomicUsize>,
+    /// Gets the progress of calls here: `rmcp` passes it on in tasks, and may pass on the answer of a
+    /// call first.
+    calls: Calls,
     fault: Fault,
 }
 
@@ -56,6 +61,7 @@ impl Stdio {
     pub(super) fn new(
         input: io::PipeWriter,
         output: io::PipeReader,
+        calls: Calls,
         fault: Fault,
     ) -> io::Result<Self> {
         let output = pipe::Receiver::from_owned_fd(output.into())?;
@@ -66,6 +72,7 @@ impl Stdio {
             garbage: 0,
             input: Arc::new(tokio::sync::Mutex::new(input)),
             requests: Arc::default(),
+            calls,
             fault,
         })
     }
@@ -102,6 +109,13 @@ impl Stdio {
             // A large message does not keep its memory.
             self.line.shrink_to(READ_BUFFER);
             match message {
+                Ok(JsonRpcMessage::Notification(JsonRpcNotification {
+                    notification: ServerNotification::ProgressNotification(progress),
+                    ..
+                })) => {
+                    self.garbage = 0;
+                    self.calls.progress(progress.params);
+                }
                 Ok(message) => {
                     self.garbage = 0;
                     if matches!(message, JsonRpcMessage::Request(_))
