@@ -2997,8 +2997,9 @@ export interface McpServer {
     [k: string]: string
   }
   /**
-   * Working folder of the program: an absolute path, or one below the workspace.
-   * Default: the workspace.
+   * Working folder of the program: an absolute path, or one below the workspace. A program
+   * outside of the sandbox needs an absolute path, because programs such as `npx` run files of
+   * the folder that they are started in. Default: the workspace.
    */
   cwd?: string | null
   /**

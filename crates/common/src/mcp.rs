@@ -4,6 +4,7 @@ mod file;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -35,8 +36,9 @@ pub struct McpServer {
     /// a service. Default: none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
-    /// Working folder of the program: an absolute path, or one below the workspace.
-    /// Default: the workspace.
+    /// Working folder of the program: an absolute path, or one below the workspace. A program
+    /// outside of the sandbox needs an absolute path, because programs such as `npx` run files of
+    /// the folder that they are started in. Default: the workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
     /// Names of the tools that the model gets. Default: all tools of the server.
@@ -101,6 +103,13 @@ impl McpServer {
     fn check(&self) -> Result<(), String> {
         if self.command.trim().is_empty() {
             return Err("`command` is empty".to_owned());
+        }
+        if !self.sandbox && !self.cwd.as_ref().is_some_and(|cwd| Path::new(cwd).is_absolute()) {
+            return Err(
+                "with `sandbox = false` it needs `cwd`, an absolute path, because programs \
+                        such as npx run files of the folder that they are started in"
+                    .to_owned(),
+            );
         }
         for (key, value) in [("timeout_s", self.timeout_s), ("startup_s", self.startup_s)] {
             if !(1..=600).contains(&value) {
@@ -211,6 +220,11 @@ mod tests {
         for (wrong, why) in [
             (McpServer { command: " ".into(), ..server.clone() }, "`command` is empty"),
             (McpServer { timeout_s: 0, ..server.clone() }, "timeout_s is 0"),
+            (McpServer { sandbox: false, ..server.clone() }, "it needs `cwd`"),
+            (
+                McpServer { sandbox: false, cwd: Some("sub".into()), ..server.clone() },
+                "it needs `cwd`",
+            ),
             (McpServer { startup_s: 601, ..server.clone() }, "startup_s is 601"),
             (McpServer { env: variable("A=B"), ..server.clone() }, "not the name of a variable"),
             (McpServer { args: vec!["\0".into()], ..server.clone() }, "a zero byte"),

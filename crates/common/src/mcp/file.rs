@@ -35,17 +35,22 @@ struct FileServer {
     env: BTreeMap<String, String>,
     cwd: Option<String>,
     url: Option<String>,
+    #[serde(default)]
+    disabled: bool,
 }
 
 /// Parses a file such as `.mcp.json`: `{"mcpServers": {NAME: {"command", "args", "env", "cwd"}}}`.
-/// The servers run in the sandbox, without the network.
+/// The servers run in the sandbox, without the network. One with `"disabled": true` is left out.
 ///
 /// # Errors
 /// [`McpFileError`] if the text has another format, or a server can't be used.
 pub fn parse_mcp_file(text: &str) -> Result<McpServers, McpFileError> {
     let File { mcp_servers } = serde_json::from_str(text)?;
     let mut servers = McpServers::new();
-    for (name, FileServer { command, args, env, cwd, url }) in mcp_servers {
+    for (name, FileServer { command, args, env, cwd, url, disabled }) in mcp_servers {
+        if disabled {
+            continue;
+        }
         let Some(command) = command else {
             let problem = match url {
                 Some(_) => "it has a `url`: only servers with a `command` are supported",
@@ -68,7 +73,8 @@ mod tests {
         let servers = parse_mcp_file(
             r#"{"mcpServers": {
                 "files": {"type": "stdio", "command": "npx", "args": ["-y", "x"], "disabled": false},
-                "db": {"command": "db", "env": {"KEY": "v"}, "cwd": "sub"}
+                "db": {"command": "db", "env": {"KEY": "v"}, "cwd": "sub"},
+                "old": {"command": "old", "disabled": true}
             }, "other": 1}"#,
         )
         .unwrap();
@@ -76,6 +82,7 @@ mod tests {
         assert_eq!(servers["db"].env["KEY"], "v");
         assert_eq!(servers["db"].cwd.as_deref(), Some("sub"));
         assert!(servers["db"].sandbox && !servers["db"].network);
+        assert!(!servers.contains_key("old"));
     }
 
     #[test]

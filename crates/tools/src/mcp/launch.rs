@@ -36,6 +36,10 @@ const LIST_INTERVAL: Duration = Duration::from_secs(1);
 /// The most bytes of the error output that are shown.
 const SHOWN_ERRORS: usize = 500;
 
+/// The least bytes of a value that is hidden in messages. Shorter ones, such as `1` and `true`, are
+/// parts of other words.
+const MIN_SECRET: usize = 6;
+
 /// The size of the thread's stack in bytes.
 const STACK: usize = 1024 * 1024;
 
@@ -79,6 +83,12 @@ impl Launch {
             cwd: cwd.as_ref().map_or_else(|| root.to_owned(), |cwd| root.join(cwd)),
             env: all,
         }
+    }
+
+    /// A text of the server without the values of its variables, which may be secrets.
+    fn without_values(&self, text: String) -> String {
+        let values = self.settings.env.values().filter(|value| value.len() >= MIN_SECRET);
+        values.fold(text, |text, value| text.replace(value, "***"))
     }
 
     /// Starts the program in its sandbox.
@@ -273,7 +283,7 @@ impl ServerThread {
             let whole = if start > 0 && lines.len() > 1 { &lines[1..] } else { &lines[..] };
             text.push_str(&format!("; it wrote: {}", prose_line(&mask(&whole.join(" | ")))));
         }
-        text
+        self.launch.without_values(text)
     }
 }
 

@@ -51,7 +51,7 @@ def tools():
 def call(request):
     arguments = request["params"].get("arguments") or {}
     if KIND == "die" or KIND == "die-once" and starts() < 2:
-        sys.stderr.write("Traceback: out of luck\n")
+        sys.stderr.write(f"Traceback: out of luck {os.environ.get('MARK')}\n")
         sys.stderr.flush()
         os._exit(7)
     if KIND == "silent":

@@ -1,8 +1,8 @@
 //! The requests of the editor to a session: carried out beside the stream of events.
 
 use agent_client_protocol_schema::v1::{
-    CloseSessionResponse, Error, PromptResponse, RequestId, SetSessionConfigOptionResponse,
-    SetSessionModeResponse, StopReason,
+    CloseSessionResponse, Error, ErrorCode, PromptResponse, RequestId,
+    SetSessionConfigOptionResponse, SetSessionModeResponse, StopReason,
 };
 use holdpoint_common::{Answer, AskId, Refused, SessionError};
 use holdpoint_session::{Interruption, Prompted, SessionHandle};
@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use super::{SessionTask, SetReply, ToSession};
 use crate::acp::commands::{self, Command};
 use crate::acp::modes::{self, Change};
-use crate::acp::rpc;
+use crate::acp::rpc::{self, failure};
 use crate::acp::updates::message;
 use crate::error::CliError;
 use crate::prompt_input::check_prompt;
@@ -133,6 +133,10 @@ impl SessionTask {
     async fn prompt(&mut self, request: RequestId, text: String) {
         if self.prompts.is_full() {
             return self.fail(&request, Self::too_many_prompts()).await;
+        }
+        if self.prompts.has(&request) {
+            let message = "a prompt with this request id is open";
+            return self.fail(&request, failure(ErrorCode::InvalidRequest, message)).await;
         }
         if let Err(error) = self.ensure_attached().await {
             return self.fail(&request, error).await;

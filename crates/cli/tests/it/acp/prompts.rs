@@ -158,3 +158,23 @@ fn m_h1_a_hold_is_shown_and_only_a_command_releases_it() {
     assert_eq!(editor.reply(prompt).unwrap()["stopReason"], "end_turn");
     assert_eq!(editor.text("agent_message_chunk"), "One.");
 }
+
+#[test]
+fn m_h1_a_prompt_with_the_id_of_an_open_one_is_refused() {
+    let world = World::new();
+    let mut editor = Editor::new(&world);
+    let session = editor.open(&world);
+    let prompt = editor.prompt(&session, "shell: touch made");
+    editor.asked("session/request_permission");
+    let again = json!({
+        "jsonrpc": "2.0", "id": prompt, "method": "session/prompt",
+        "params": { "sessionId": session, "prompt": [{ "type": "text", "text": "say Hi." }] },
+    });
+    editor.line(again.to_string().as_bytes());
+    let error = editor.reply(prompt).unwrap_err();
+    assert!(error["message"].as_str().unwrap().contains("request id is open"), "{error}");
+    // The first one can still be cancelled.
+    editor.notify("session/cancel", json!({ "sessionId": session }));
+    editor.update("session_info_update", |update| update["title"] == "shell: touch made");
+    world.run(&["wait", &session]).code(0);
+}

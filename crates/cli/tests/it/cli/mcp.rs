@@ -19,7 +19,7 @@ fn configured(kind: &str) -> World {
 fn configure(world: &World, kind: &str, more: &str) {
     world.config(&format!(
         "{more}\n[mcp.s]\ncommand = \"python3\"\nargs = [\"{SERVER}\", \"{kind}\"]\n\
-         env = {{ MARK = \"sk-mark-of-the-server\" }}\n"
+         env = {{ MARK = \"plain-mark-of-the-server\" }}\n"
     ));
 }
 
@@ -38,7 +38,7 @@ fn m_h2_a_tool_of_a_server_is_called_after_a_confirm() {
     ] {
         assert!(ran.err.lines().any(|found| found == line), "{line}\n{}", ran.err);
     }
-    assert!(ran.err.contains("  │ worked {\"path\": \"a\\u202eb\"} sk-mark"), "{}", ran.err);
+    assert!(ran.err.contains("  │ worked {\"path\": \"a\\u202eb\"} plain-mark"), "{}", ran.err);
     assert!(world.census.living().is_empty());
     let denied = world.play(&["--asks", "deny"], CALL).code(3);
     assert!(!denied.err.contains("worked"), "{denied:#?}");
@@ -138,12 +138,15 @@ fn m_h2_servers_start_with_the_first_turn_and_end_with_their_session() {
 fn m_h2_t_h3_values_of_a_servers_variables_are_neither_shown_nor_saved() {
     let world = configured("die");
     let shown = world.run(&["config", "show"]).code(0);
-    assert!(shown.out.contains("MARK = \"***\"") && !shown.out.contains("sk-mark"), "{shown:#?}");
+    assert!(
+        shown.out.contains("MARK = \"***\"") && !shown.out.contains("plain-mark"),
+        "{shown:#?}"
+    );
     world.opens("one", &["--policy", "all"], CALL);
     world.run(&["wait", "one"]).code(0);
     for command in [&["show", "one"][..], &["show", "one", "--json"], &["logs", "one"], &["list"]] {
         let ran = world.run(command).code(0);
-        assert!(!ran.out.contains("sk-mark") && !ran.err.contains("sk-mark"), "{ran:#?}");
+        assert!(!ran.out.contains("plain-mark") && !ran.err.contains("plain-mark"), "{ran:#?}");
     }
     world.run(&["daemon", "stop"]).code(0);
     let mut folders = vec![world.path("data")];
@@ -153,7 +156,7 @@ fn m_h2_t_h3_values_of_a_servers_variables_are_neither_shown_nor_saved() {
                 true => folders.push(entry.path()),
                 false => {
                     let bytes = fs::read(entry.path()).unwrap_or_default();
-                    let found = String::from_utf8_lossy(&bytes).contains("sk-mark");
+                    let found = String::from_utf8_lossy(&bytes).contains("plain-mark");
                     assert!(!found, "{}", entry.path().display());
                 }
             }

@@ -14,12 +14,20 @@ use crate::sandbox::World;
 
 fn everything() -> McpServer {
     let script = installed::npm("server-everything/dist/index.js");
-    McpServer { sandbox: false, ..McpServer::program("node", [script, "stdio".to_owned()]) }
+    McpServer {
+        sandbox: false,
+        cwd: Some("/".to_owned()),
+        ..McpServer::program("node", [script, "stdio".to_owned()])
+    }
 }
 
 fn modern() -> McpServer {
     let script = installed::folder().join("everything.py").to_str().unwrap().to_owned();
-    McpServer { sandbox: false, ..McpServer::program(installed::python(), [script]) }
+    McpServer {
+        sandbox: false,
+        cwd: Some("/".to_owned()),
+        ..McpServer::program(installed::python(), [script])
+    }
 }
 
 #[test]

@@ -30,7 +30,11 @@ pub(super) struct Session {
 /// A server of ours that misbehaves in this way.
 pub(super) fn bad(kind: &str) -> McpServer {
     let script = installed::folder().join("bad.py").to_str().unwrap().to_owned();
-    McpServer { sandbox: false, ..McpServer::program("python3", [script, kind.to_owned()]) }
+    McpServer {
+        sandbox: false,
+        cwd: Some("/".to_owned()),
+        ..McpServer::program("python3", [script, kind.to_owned()])
+    }
 }
 
 impl Session {
