@@ -66,8 +66,8 @@ struct Set {
 /// Print the policy's verdict on each part of a command, and the reason; nothing is run
 ///
 /// The last line is the verdict on the whole command, which is that of its worst part. With --tool,
-/// the verdict is on a path that the tool would use, or for `mcp` on a server and its tool. A command is judged as in a sandbox, unless the
-/// configuration turns the sandbox off.
+/// the verdict is on a path that the tool would use, or for `mcp` on a server and its tool. A
+/// command is judged as in a sandbox, unless the configuration turns the sandbox off.
 #[derive(Debug, clap::Args)]
 struct Explain {
     /// The command, as one argument; with --tool, a path, or for `mcp` a server and its tool

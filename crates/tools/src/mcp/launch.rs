@@ -260,7 +260,7 @@ impl ServerThread {
         self.end(process, "its session has ended".to_owned())
     }
 
-    /// Ends the program and returns the reason, with the program's own words. Without a reason, the
+    /// Ends the program and returns the reason, with its error output. Without a reason, the
     /// program has ended by itself.
     fn end(&self, process: DuplexProcess, why: String) -> String {
         // Waits for a program that ends by itself, so that its exit code is known.

@@ -43,7 +43,7 @@ pub struct DuplexProcess {
     reader: JoinHandle<()>,
 }
 
-/// The end of a program's error output, as far as it was read. Clones share it.
+/// The end of the error output that was read. Clones share it.
 #[derive(Debug, Clone, Default)]
 struct Errors(Arc<Mutex<Kept>>);
 

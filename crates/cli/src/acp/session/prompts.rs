@@ -36,7 +36,7 @@ struct Open {
     cancelled: bool,
 }
 
-/// The open turn, as far as the events show it.
+/// The open turn, from its events.
 #[derive(Debug)]
 struct OpenTurn {
     id: TurnId,
@@ -235,7 +235,7 @@ impl TurnEnd<'_> {
         let error = self.error.map(str::to_owned).or(cause);
         let message = error.unwrap_or_else(|| format!("the turn ended: {}", self.outcome));
         let hint =
-            "the session keeps the prompt and all that was done: send another prompt to go on";
+            "the session keeps the prompt and the work of the turn; send another prompt to continue";
         meta.insert("message".to_owned(), json!(message));
         meta.insert("hint".to_owned(), json!(hint));
         failure(ErrorCode::InternalError, message).data(json!(meta))
