@@ -8,7 +8,6 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use holdpoint_common::EndedProcesses;
-use holdpoint_common::limits::ABANDON_AFTER;
 
 use super::exit::Exit;
 use super::program::Process;
@@ -98,11 +97,7 @@ impl DuplexProcess {
     /// that had to be ended, and the end of the error output, as [`errors`](Self::errors) does.
     #[must_use]
     pub fn finish(self) -> (Exit, EndedProcesses, String) {
-        if self.wait_by(Some(Instant::now())).is_none() {
-            self.end();
-        }
-        let ended = self.running.wait_ended(Instant::now() + self.grace + ABANDON_AFTER);
-        let exit = self.wait_by(Some(Instant::now())).unwrap_or(Exit::Unknown);
+        let (exit, ended) = self.running.finish(self.grace);
         // The thread reads to the end, unless a process can't be ended.
         if ended.not_ended.is_empty() && self.reader.join().is_err() {
             tracing::error!("the thread that reads a program's error output panicked");

@@ -203,12 +203,7 @@ impl Process {
     /// that had to be ended.
     #[must_use]
     pub fn finish(self) -> (Exit, EndedProcesses) {
-        if self.running.wait_exit(Some(Instant::now())).is_none() {
-            self.running.end();
-        }
-        let ended = self.running.wait_ended(Instant::now() + self.grace + ABANDON_AFTER);
-        let exit = self.running.wait_exit(Some(Instant::now())).unwrap_or(Exit::Unknown);
-        (exit, ended)
+        self.running.finish(self.grace)
     }
 }
 

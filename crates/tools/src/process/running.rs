@@ -3,9 +3,10 @@
 use std::io::{self, PipeWriter, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use holdpoint_common::EndedProcesses;
+use holdpoint_common::limits::ABANDON_AFTER;
 use rustix::process::Pid;
 
 use super::exit::Exit;
@@ -148,6 +149,16 @@ impl Running {
     pub(super) fn wait_ended(&self, deadline: Instant) -> EndedProcesses {
         drop(self.wait(Some(deadline), |state| state.ended.is_some()));
         self.so_far()
+    }
+
+    /// Ends the program if it still runs, and waits for its processes: at most the grace and one
+    /// second more.
+    pub(super) fn finish(&self, grace: Duration) -> (Exit, EndedProcesses) {
+        if self.wait_exit(Some(Instant::now())).is_none() {
+            self.end();
+        }
+        let ended = self.wait_ended(Instant::now() + grace + ABANDON_AFTER);
+        (self.wait_exit(Some(Instant::now())).unwrap_or(Exit::Unknown), ended)
     }
 
     pub(super) fn wait_gone(&self, deadline: Instant) {

@@ -234,8 +234,7 @@ impl TurnEnd<'_> {
         let cause = cause.map(|cause| cause + &receipt);
         let error = self.error.map(str::to_owned).or(cause);
         let message = error.unwrap_or_else(|| format!("the turn ended: {}", self.outcome));
-        let hint =
-            "the session keeps the prompt and the work of the turn; send another prompt to continue";
+        let hint = "the session keeps the prompt and the work of the turn; send another prompt to continue";
         meta.insert("message".to_owned(), json!(message));
         meta.insert("hint".to_owned(), json!(hint));
         failure(ErrorCode::InternalError, message).data(json!(meta))
