@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use rmcp::RoleClient;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, ElicitResult,
-    InputRequest, InputRequiredResult, InputResponses, ListToolsRequest, ServerResult,
+    InputRequest, InputRequiredResult, InputResponses, ServerResult,
 };
 use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, ServiceError};
 use serde_json::Value;
@@ -24,6 +24,10 @@ const HARD_LIMIT: Duration = Duration::from_secs(10 * 60);
 
 /// How often a server may require more input for one call.
 const MAX_ROUNDS: usize = 10;
+
+/// The reasons of a cancel, for the server.
+const INTERRUPTED: &str = "the user has interrupted the turn";
+const TIMED_OUT: &str = "the time limit is reached";
 
 /// A call of a tool, on a thread of its own.
 pub(super) struct Call<'a> {
@@ -130,17 +134,23 @@ impl<'a> Call<'a> {
                     self.context.output(&line);
                 }
                 Next::Message(CallMessage::Elicit(request, answer)) => {
-                    let result = self.elicit(*request, deadlines)?;
-                    // The server may have withdrawn the question.
-                    let _ = answer.send(result);
+                    match self.elicit(*request, deadlines) {
+                        // The server may have withdrawn the question.
+                        Ok(result) => drop(answer.send(result)),
+                        Err(error) => {
+                            drop(answer);
+                            self.stop(connection, handle, running, INTERRUPTED);
+                            return Err(error);
+                        }
+                    }
                 }
                 Next::Cut => {
-                    self.stop(connection, handle, "the user has interrupted the turn");
+                    self.stop(connection, handle, running, INTERRUPTED);
                     return Err(ToolError::Interrupted);
                 }
                 Next::TimedOut => {
                     let is_hard = Instant::now() >= deadlines.hard;
-                    let ended = self.stop(connection, handle, "the time limit is reached");
+                    let ended = self.stop(connection, handle, running, TIMED_OUT);
                     let limit = if is_hard { HARD_LIMIT } else { self.server.timeout }.as_secs();
                     let without = if is_hard { "" } else { " without progress" };
                     return Err(self.failed(&format!("no answer in {limit} s{without}{ended}")));
@@ -233,27 +243,33 @@ impl<'a> Call<'a> {
         Ok((responses, required.request_state))
     }
 
-    /// Cancels a request. A server that does not answer another request within half of the grace is
-    /// ended. Returns the consequence, for the model.
+    /// Cancels a request. Only the end of this request shows that the server no longer works on it:
+    /// if it does not end within half of the grace, the server is ended. Returns the consequence,
+    /// for the model.
     fn stop(
         &self,
         connection: &Connection,
-        handle: RequestHandle<RoleClient>,
+        mut handle: RequestHandle<RoleClient>,
+        running: &mut RunningCall,
         why: &str,
     ) -> &'static str {
         let half = self.server.grace / 2;
-        let peer = connection.peer.clone();
-        let cancelling = async {
-            handle.cancel(Some(why.to_owned())).await.ok()?;
-            let list = ListToolsRequest::with_param(Default::default());
-            let list = ClientRequest::ListToolsRequest(list);
-            peer.send_request(list).await.ok()
+        let ending = async {
+            client::cancel(&connection.peer, &handle.id, why).await.ok()?;
+            loop {
+                tokio::select! {
+                    biased;
+                    answer = &mut handle.rx => return answer.ok(),
+                    // Its questions are dropped, which answers them.
+                    Some(_) = running.next() => {}
+                }
+            }
         };
-        let answers = self.runtime.block_on(async { tokio::time::timeout(half, cancelling).await });
-        if matches!(answers, Ok(Some(_))) {
+        let answer = self.runtime.block_on(async { tokio::time::timeout(half, ending).await });
+        if matches!(answer, Ok(Some(Ok(_) | Err(ServiceError::McpError(_))))) {
             return "";
         }
         self.context.count_ended(self.server.end_program());
-        "; it did not answer the cancel either, and was ended"
+        "; it did not react to the cancel either, and was ended"
     }
 }

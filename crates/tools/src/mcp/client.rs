@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use rmcp::ClientHandler;
 use rmcp::model::{
-    ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationCapability,
-    ErrorData, FormElicitationCapability, Implementation, ListRootsResult, Root,
-    UrlElicitationCapability,
+    ClientCapabilities, ClientConfig, ClientNotification, CustomNotification, ElicitRequestParams,
+    ElicitResult, ElicitationCapability, ErrorData, FormElicitationCapability, Implementation,
+    ListRootsResult, RequestId, Root, UrlElicitationCapability,
 };
-use rmcp::service::{NotificationContext, RequestContext, RoleClient};
+use rmcp::service::{NotificationContext, Peer, RequestContext, RoleClient, ServiceError};
 use tokio::sync::Notify;
 
 use super::calls::Calls;
@@ -37,6 +37,18 @@ pub(super) fn roots(folder: &Path) -> ListRootsResult {
         }
     }
     ListRootsResult::new(vec![Root::new(uri)])
+}
+
+/// Asks a server to stop working on a request. The request stays open until its answer comes:
+/// `rmcp` closes it at once if it is cancelled by its own type of this notification.
+pub(super) async fn cancel(
+    peer: &Peer<RoleClient>,
+    request: &RequestId,
+    why: &str,
+) -> Result<(), ServiceError> {
+    let params = serde_json::json!({"requestId": request, "reason": why});
+    let cancelled = CustomNotification::new("notifications/cancelled", Some(params));
+    peer.send_notification(ClientNotification::CustomNotification(cancelled)).await
 }
 
 impl ClientHandler for Client {

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import sys
+import threading
 import time
 
 KIND = sys.argv[1]
@@ -54,7 +55,21 @@ def call(request):
         sys.stderr.write(f"Traceback: out of luck {os.environ.get('MARK')}\n")
         sys.stderr.flush()
         os._exit(7)
-    if KIND == "silent":
+    if KIND in ("silent", "obeys"):
+        return
+    if KIND == "marks":
+        # Works in a thread, and answers everything except this request.
+        def work():
+            token = request["params"]["_meta"]["progressToken"]
+            while True:
+                send({"jsonrpc": "2.0", "method": "notifications/progress",
+                      "params": {"progressToken": token, "progress": 1, "message": "at work"}})
+                time.sleep(0.01)
+        threading.Thread(target=work, daemon=True).start()
+        return
+    if KIND == "asks-and-works":
+        send({"jsonrpc": "2.0", "id": "ask", "method": "elicitation/create", "params": {
+            "message": "Go on?", "requestedSchema": {"type": "object", "properties": {"x": {"type": "string"}}}}})
         return
     if KIND == "stuck":
         send({"jsonrpc": "2.0", "method": "notifications/progress",
@@ -129,6 +144,8 @@ for line in sys.stdin:
             time.sleep(1000)
     elif method == "tools/call":
         call(request)
+    elif method == "notifications/cancelled" and KIND == "obeys":
+        send({"jsonrpc": "2.0", "id": request["params"]["requestId"], "error": {"code": 0, "message": "cancelled"}})
     elif method == "ping":
         answer(request, {})
     elif "id" in request and method:

@@ -42,8 +42,8 @@ fn m_h2_a_server_that_died_works_after_its_restart() {
 }
 
 #[test]
-fn m_h2_a_cut_cancels_the_call_and_keeps_a_server_that_answers() {
-    let mut session = Session::of(bad("silent"));
+fn m_h2_a_cut_cancels_the_call_and_keeps_a_server_that_ends_it() {
+    let mut session = Session::of(bad("obeys"));
     session.names();
     let living = session.census.living();
     for _ in 0..rounds(20, 1_000) {
@@ -54,6 +54,34 @@ fn m_h2_a_cut_cancels_the_call_and_keeps_a_server_that_answers() {
         assert_eq!(called.processes.total(), 0);
     }
     assert_eq!(session.census.living(), living, "it was not started again");
+    session.end();
+}
+
+#[test]
+fn m_h2_a_cut_ends_a_server_that_answers_other_requests_only() {
+    let mut session = Session::of(bad("marks"));
+    session.names();
+    let calling = session.start("mcp__s__work", json!({}));
+    calling.wait_for("at work");
+    calling.cut();
+    let called = calling.wait();
+    assert!(matches!(called.result, Err(ToolError::Interrupted)), "{called:?}");
+    assert_eq!(called.processes.total(), 1, "{:?}", called.processes);
+    assert_eq!(session.census.living(), []);
+    session.end();
+}
+
+#[test]
+fn m_h2_a_cut_during_a_question_of_a_server_cancels_its_call() {
+    let mut session = Session::of(bad("asks-and-works"));
+    session.names();
+    let calling = session.start("mcp__s__work", json!({}));
+    let _ = calling.wait_asked();
+    calling.cut();
+    let called = calling.wait();
+    assert!(matches!(called.result, Err(ToolError::Interrupted)), "{called:?}");
+    assert_eq!(called.processes.total(), 1, "it has not ended its call");
+    assert_eq!(session.census.living(), []);
     session.end();
 }
 
@@ -80,7 +108,7 @@ fn m_h2_a_cut_ends_a_server_that_does_not_answer() {
 
 #[test]
 fn m_h2_a_call_without_progress_ends_at_its_time_limit() {
-    let mut session = Session::of(McpServer { timeout_s: 1, ..bad("silent") });
+    let mut session = Session::of(McpServer { timeout_s: 1, ..bad("obeys") });
     session.names();
     let error = session.error("work");
     assert_eq!(error, "MCP server `s`: no answer in 1 s without progress");
@@ -88,7 +116,7 @@ fn m_h2_a_call_without_progress_ends_at_its_time_limit() {
     session.names();
     let called = session.call("mcp__s__work", json!({}));
     let error = called.result.unwrap_err().to_string();
-    assert!(error.ends_with("it did not answer the cancel either, and was ended"), "{error}");
+    assert!(error.ends_with("it did not react to the cancel either, and was ended"), "{error}");
     assert_eq!(session.census.living(), []);
 }
 
