@@ -461,7 +461,7 @@ export type AsksMode = 'wait' | 'deny' | 'approve'
  * The reason why an ask closed without an answer.
  */
 export type AskCloseCause =
-  'interrupted' | 'sessionClosed' | 'callEnded' | 'turnEnded' | 'shutdown' | 'restart' | 'panicked'
+  'interrupted' | 'sessionClosed' | 'callEnded' | 'withdrawn' | 'turnEnded' | 'shutdown' | 'restart' | 'panicked'
 /**
  * An error of the HTTP request itself, not of the operation that it requests.
  */

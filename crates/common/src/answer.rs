@@ -145,6 +145,8 @@ pub enum AskCloseCause {
     SessionClosed,
     /// The tool call ended before the ask was answered.
     CallEnded,
+    /// The program behind the question withdrew it or ended. The tool call continues.
+    Withdrawn,
     /// The turn ended before the ask was answered.
     TurnEnded,
     /// The runtime was stopped.
@@ -161,6 +163,7 @@ impl fmt::Display for AskCloseCause {
             Self::Interrupted => "the turn was interrupted",
             Self::SessionClosed => "the session was closed",
             Self::CallEnded => "its call ended",
+            Self::Withdrawn => "it was withdrawn",
             Self::TurnEnded => "its turn ended",
             Self::Shutdown => "the runtime was stopped",
             Self::Restart => "the runtime was restarted",

@@ -30,7 +30,7 @@ pub use decide::decide;
 pub use decision::{Decision, Effect, GateReply, Reception};
 pub use input::{
     ByClient, ChangeTasks, Clearance, Confirm, Decide, Gate, Input, JobEnded, JobStarted, Moment,
-    PassGate, RaiseAsk, Report, Restore, RunnerReport, Shutdown, WaitOver,
+    PassGate, RaiseAsk, Report, Restore, RunnerReport, Shutdown, WaitOver, WithdrawAsk,
 };
 pub use phase::{CallStage, Cut, OpenStep, Phase, Turn};
 

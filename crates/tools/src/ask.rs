@@ -13,6 +13,7 @@ use holdpoint_common::{
     AskRequest, CallId, JobEnd, PauseRequest, PauseResponse, QuestionRequest, QuestionResponse,
     TaskError, TaskRequest, Tasks, TurnId,
 };
+use tokio_util::sync::CancellationToken;
 
 /// A request that a tool sends to its session's actor.
 #[derive(Debug, Message)]
@@ -63,6 +64,9 @@ pub struct ToolAsk {
     pub request: AskRequest,
     /// The answering end. If it is dropped without an answer, the tool reads *Interrupted*.
     pub answering: Answering,
+    /// Cancelled when the tool no longer waits. Present if the ask can be withdrawn: if it is still
+    /// open then, it closes while the call continues.
+    pub withdrawn: Option<CancellationToken>,
 }
 
 /// The sending half of the channel that a tool waits on. Only the session's actor holds it.
@@ -92,8 +96,9 @@ pub enum AskReply {
 /// The current tasks and notes, or the reason why a request was refused.
 pub type TasksReply = Result<Tasks, TaskError>;
 
-/// Something that a pause is about and that can end by itself, such as an open page. Used by
-/// [`ToolContext::pause_about`](crate::ToolContext::pause_about).
+/// Something that an ask is about and that can end by itself, such as an open page. Used by
+/// [`ToolContext::pause_about`](crate::ToolContext::pause_about) and
+/// [`ToolContext::ask_about`](crate::ToolContext::ask_about).
 #[derive(Debug, Clone)]
 pub struct Subject(Receiver<Infallible>);
 
@@ -156,9 +161,8 @@ impl Asker {
         subject: &Subject,
         request: PauseRequest,
     ) -> Option<PauseResponse> {
-        let Some(answer) =
-            self.send(|answering| self.ask_message(AskRequest::Pause(request), answering))
-        else {
+        let message = |answering| self.ask_message(AskRequest::Pause(request), answering, None);
+        let Some(answer) = self.send(message) else {
             return Some(PauseResponse::Interrupted);
         };
         select_biased! {
@@ -168,18 +172,45 @@ impl Asker {
     }
 
     pub(crate) fn question(&self, request: QuestionRequest) -> QuestionResponse {
-        match self.ask(AskRequest::Question(request)) {
-            AskReply::Question(response) => response,
-            AskReply::Pause(_) | AskReply::Interrupted => QuestionResponse::Interrupted,
+        question_response(self.ask(AskRequest::Question(request)))
+    }
+
+    /// Asks until the user answers, the turn is cut or the subject ends; `None` if the subject
+    /// ended first. The session then closes the ask, and the call continues.
+    pub(crate) fn question_about(
+        &self,
+        subject: &Subject,
+        request: QuestionRequest,
+    ) -> Option<QuestionResponse> {
+        let waiting = CancellationToken::new();
+        let withdrawn = Some(waiting.clone());
+        let _withdraw = waiting.drop_guard();
+        let request = AskRequest::Question(request);
+        let message = |answering| self.ask_message(request, answering, withdrawn);
+        let Some(answer) = self.send(message) else {
+            return Some(QuestionResponse::Interrupted);
+        };
+        select_biased! {
+            recv(answer) -> reply => {
+                Some(question_response(reply.unwrap_or(AskReply::Interrupted)))
+            }
+            recv(subject.0) -> _ => None,
         }
     }
 
     fn ask(&self, request: AskRequest) -> AskReply {
-        self.wait(|answering| self.ask_message(request, answering)).unwrap_or(AskReply::Interrupted)
+        let message = |answering| self.ask_message(request, answering, None);
+        self.wait(message).unwrap_or(AskReply::Interrupted)
     }
 
-    fn ask_message(&self, request: AskRequest, answering: Answering) -> ToolRequest {
-        ToolRequest::Ask(ToolAsk { turn: self.turn, call: self.call, request, answering })
+    fn ask_message(
+        &self,
+        request: AskRequest,
+        answering: Answering,
+        withdrawn: Option<CancellationToken>,
+    ) -> ToolRequest {
+        let (turn, call) = (self.turn, self.call);
+        ToolRequest::Ask(ToolAsk { turn, call, request, answering, withdrawn })
     }
 
     /// Reads or changes the tasks and notes; `None` if the turn was cut or the session closed.
@@ -205,6 +236,13 @@ impl Asker {
         // Bounded by construction: a call has one thread, and that thread waits for the answer.
         session.do_send(request(Answering(answering)));
         Some(answer)
+    }
+}
+
+fn question_response(reply: AskReply) -> QuestionResponse {
+    match reply {
+        AskReply::Question(response) => response,
+        AskReply::Pause(_) | AskReply::Interrupted => QuestionResponse::Interrupted,
     }
 }
 

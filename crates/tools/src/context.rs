@@ -250,4 +250,15 @@ impl ToolContext {
     pub fn ask(&self, request: QuestionRequest) -> QuestionResponse {
         self.asker.question(request)
     }
+
+    /// Like [`ask`](Self::ask), but about a subject that may end before the user answers. Returns
+    /// `None` if the subject has ended. The session then closes the ask as withdrawn, and the tool
+    /// can continue.
+    pub fn ask_about(
+        &self,
+        subject: &Subject,
+        request: QuestionRequest,
+    ) -> Option<QuestionResponse> {
+        self.asker.question_about(subject, request)
+    }
 }

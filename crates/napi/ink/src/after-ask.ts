@@ -13,6 +13,7 @@ const CAUSES: Record<AskCloseCause, string> = {
   interrupted: 'the turn was interrupted',
   sessionClosed: 'the session was closed',
   callEnded: 'its call ended',
+  withdrawn: 'it was withdrawn',
   turnEnded: 'its turn ended',
   shutdown: 'the runtime was stopped',
   restart: 'the runtime was restarted',

@@ -9,7 +9,7 @@ use tokio::sync::mpsc::error::TrySendError;
 
 use super::SessionActor;
 use crate::lane::LaneMessage;
-use crate::state::{JobEnded, JobStarted, RaiseAsk};
+use crate::state::{JobEnded, JobStarted, RaiseAsk, WithdrawAsk};
 
 /// The requests of tools that wait for a reply.
 #[derive(Default)]
@@ -71,7 +71,7 @@ impl SessionActor {
     /// Raises an ask. Everything that its call has sent before is published.
     pub(super) fn raise_ask(
         &mut self,
-        ToolAsk { turn, call, request, answering }: ToolAsk,
+        ToolAsk { turn, call, request, answering, withdrawn }: ToolAsk,
         ctx: &mut Context<Self>,
     ) {
         let tool = request.tool_name().to_owned();
@@ -83,6 +83,14 @@ impl SessionActor {
             Ok(Some(ask)) => {
                 tracing::info!(%ask, %call, tool, "asked");
                 debug_assert_eq!(ask, id, "the id of an ask has the number of its event");
+                if let Some(withdrawn) = withdrawn {
+                    // Ends when the tool continues, for whatever reason. An ask that is not open
+                    // any more makes this stale.
+                    let withdrawn = withdrawn.cancelled_owned().into_actor(self);
+                    ctx.spawn(withdrawn.map(|(), actor, ctx| {
+                        let _ = actor.handle_input(WithdrawAsk { ask }, ctx);
+                    }));
+                }
             }
             Ok(None) | Err(_) => {
                 self.asks.answering.remove(&id);

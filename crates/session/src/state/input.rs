@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use holdpoint_common::api::Verb;
 use holdpoint_common::{
-    AskRequest, AssistantMessage, CallId, ContextFill, EndedProcesses, Event, HistoryCut,
+    AskId, AskRequest, AssistantMessage, CallId, ContextFill, EndedProcesses, Event, HistoryCut,
     InstructionFile, JobEnd, Limits, Omission, Outcome, PauseKind, PauseRequest, Refused,
     RestoreCause, StoppedTool, TaskRequest, Timestamp, ToolResult, TurnId, Usage, Who,
 };
@@ -73,6 +73,13 @@ pub struct RaiseAsk {
     pub call: CallId,
     /// The pause or the question.
     pub request: AskRequest,
+}
+
+/// A tool no longer waits for the answer to its ask. Stale if the ask is not open.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WithdrawAsk {
+    /// The ask.
+    pub ask: AskId,
 }
 
 /// A running tool changes the tasks or notes.

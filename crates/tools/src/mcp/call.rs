@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use rmcp::RoleClient;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, ElicitResult,
-    InputRequest, InputRequiredResult, InputResponses, ServerResult,
+    CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, ElicitRequestParams,
+    ElicitResult, InputRequest, InputRequiredResult, InputResponses, ServerResult,
 };
 use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, ServiceError};
 use serde_json::Value;
@@ -15,6 +15,7 @@ use super::calls::{CallMessage, RunningCall};
 use super::listing::ToolInfo;
 use super::server::{Connection, Server};
 use super::{client, content, elicitation};
+use crate::ask::Subject;
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::tool::ToolOutcome;
@@ -24,6 +25,9 @@ const HARD_LIMIT: Duration = Duration::from_secs(10 * 60);
 
 /// How often a server may require more input for one call.
 const MAX_ROUNDS: usize = 10;
+
+/// How many questions of a server one call may ask the user.
+const MAX_QUESTIONS: usize = 16;
 
 /// The reasons of a cancel, for the server.
 const INTERRUPTED: &str = "the user has interrupted the turn";
@@ -44,6 +48,8 @@ struct Deadlines {
     silence: Instant,
     /// When the server must have answered.
     hard: Instant,
+    /// How many questions the server has asked.
+    questions: usize,
 }
 
 /// The next thing that happens to a request.
@@ -81,8 +87,8 @@ impl<'a> Call<'a> {
             params.arguments = Some(arguments);
         }
         let now = Instant::now();
-        let mut deadlines =
-            Deadlines { silence: now + self.server.timeout, hard: now + HARD_LIMIT };
+        let silence = now + self.server.timeout;
+        let mut deadlines = Deadlines { silence, hard: now + HARD_LIMIT, questions: 0 };
         let mut running = self.server.calls.add();
         for _ in 0..MAX_ROUNDS {
             match self.request(&connection, params.clone(), &mut running, &mut deadlines)? {
@@ -133,10 +139,12 @@ impl<'a> Call<'a> {
                     deadlines.silence = Instant::now() + self.server.timeout;
                     self.context.output(&line);
                 }
-                Next::Message(CallMessage::Elicit(request, answer)) => {
-                    match self.elicit(*request, deadlines) {
-                        // The server may have withdrawn the question.
-                        Ok(result) => drop(answer.send(result)),
+                // The question was withdrawn before it was shown.
+                Next::Message(CallMessage::Elicit(_, _, answer)) if answer.is_closed() => {}
+                Next::Message(CallMessage::Elicit(request, subject, answer)) => {
+                    match self.elicit(*request, &subject, deadlines) {
+                        Ok(Some(result)) => drop(answer.send(result)),
+                        Ok(None) => {}
                         Err(error) => {
                             drop(answer);
                             self.stop(connection, handle, running, INTERRUPTED);
@@ -208,14 +216,27 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Asks the user for the server. The time limits do not run meanwhile.
+    /// Asks the user for the server; `None` if the subject ends before. The time limits do not run
+    /// meanwhile. A question beyond the bound is declined, and does not extend them.
     fn elicit(
         &self,
-        request: rmcp::model::ElicitRequestParams,
+        request: ElicitRequestParams,
+        subject: &Subject,
         deadlines: &mut Deadlines,
-    ) -> Result<ElicitResult, ToolError> {
+    ) -> Result<Option<ElicitResult>, ToolError> {
+        if deadlines.questions >= MAX_QUESTIONS {
+            if deadlines.questions == MAX_QUESTIONS {
+                deadlines.questions += 1;
+                self.context.output(&format!(
+                    "[further questions of the server are declined: a call may ask \
+                     {MAX_QUESTIONS} times]\n"
+                ));
+            }
+            return Ok(Some(elicitation::declined()));
+        }
+        deadlines.questions += 1;
         let asked = Instant::now();
-        let result = elicitation::ask(&self.server.name, request, self.context)?;
+        let result = elicitation::ask(&self.server.name, request, subject, self.context)?;
         deadlines.hard += asked.elapsed();
         deadlines.silence = Instant::now() + self.server.timeout;
         Ok(result)
@@ -231,7 +252,11 @@ impl<'a> Call<'a> {
         for (key, request) in required.input_requests.unwrap_or_default() {
             let response = match request {
                 InputRequest::Elicitation(request) => {
-                    serde_json::to_value(self.elicit(request.params, deadlines)?)
+                    // No request is open: only the end of the program withdraws the question.
+                    match self.elicit(request.params, &self.server.calls.program(), deadlines)? {
+                        Some(result) => serde_json::to_value(result),
+                        None => return Err(self.ended(&ServiceError::TransportClosed)),
+                    }
                 }
                 InputRequest::ListRoots(_) => {
                     serde_json::to_value(client::roots(self.context.root()))

@@ -8,6 +8,7 @@ use rmcp::model::{
 use tokio::sync::{mpsc, oneshot};
 
 use super::content::cut;
+use crate::ask::{Subject, SubjectGuard};
 
 /// How many messages of one call may wait. Further progress is dropped.
 const CAPACITY: usize = 64;
@@ -19,8 +20,8 @@ const MAX_PROGRESS: usize = 1024;
 pub(super) enum CallMessage {
     /// A line of progress.
     Progress(String),
-    /// The server asks the user.
-    Elicit(Box<ElicitRequestParams>, oneshot::Sender<ElicitResult>),
+    /// The server asks the user. The subject ends when the server withdraws the question, or ends.
+    Elicit(Box<ElicitRequestParams>, Subject, oneshot::Sender<ElicitResult>),
 }
 
 /// The calls that run on one server. Clones share them.
@@ -34,6 +35,8 @@ struct Running {
     /// Progress that has arrived while a request was being sent, whose token is not known yet: at
     /// most [`CAPACITY`] lines.
     early: Vec<(ProgressToken, String)>,
+    /// Present while the program of the server runs.
+    program: Option<(SubjectGuard, Subject)>,
 }
 
 struct Entry {
@@ -82,6 +85,22 @@ impl Calls {
         RunningCall { calls: self.clone(), id, messages }
     }
 
+    /// A subject that ends when the server's program does.
+    pub(super) fn program(&self) -> Subject {
+        let ended = || Subject::new().1;
+        self.lock().program.as_ref().map_or_else(ended, |(_, program)| program.clone())
+    }
+
+    /// Notes that the program of the server starts.
+    pub(super) fn program_starts(&self) {
+        self.lock().program = Some(Subject::new());
+    }
+
+    /// Notes that the program of the server has ended.
+    pub(super) fn program_ended(&self) {
+        self.lock().program = None;
+    }
+
     /// Passes progress to its call.
     pub(super) fn progress(&self, progress: ProgressNotificationParam) {
         let ProgressNotificationParam { progress_token, progress, total, message, .. } = progress;
@@ -103,8 +122,10 @@ impl Calls {
         let call = self.lock().calls.first().map(|oldest| oldest.call.clone());
         let Some(call) = call else { return ElicitResult::new(ElicitationAction::Decline) };
         let (sender, answer) = oneshot::channel();
+        // Dropped with this future.
+        let (_asking, subject) = Subject::new();
         // Fails if the call has ended.
-        let _ = call.send(CallMessage::Elicit(Box::new(request), sender)).await;
+        let _ = call.send(CallMessage::Elicit(Box::new(request), subject, sender)).await;
         answer.await.unwrap_or_else(|_| ElicitResult::new(ElicitationAction::Cancel))
     }
 }

@@ -77,7 +77,7 @@ impl ClientHandler for Client {
     ) -> Result<ElicitResult, ErrorData> {
         tokio::select! {
             result = self.calls.elicit(request) => Ok(result),
-            // The server has withdrawn the question. The call continues to show it.
+            // The server has withdrawn the question, or has ended.
             () = context.ct.cancelled() => Err(ErrorData::internal_error("cancelled", None)),
         }
     }

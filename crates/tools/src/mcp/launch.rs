@@ -135,10 +135,12 @@ impl ServerThread {
     async fn run(self) {
         let mut deaths = 0;
         loop {
+            self.calls.program_starts();
             let ended = match self.start().await {
                 Ok((started, listing)) => Ok(self.serve(started, listing).await),
                 Err(why) => Err(why),
             };
+            self.calls.program_ended();
             // Also waits for the supervisor.
             self.control.finish();
             if self.control.close.is_cancelled() {

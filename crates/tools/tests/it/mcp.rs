@@ -5,4 +5,5 @@ mod bounds;
 mod ending;
 mod installed;
 mod others;
+mod questions;
 mod session;

@@ -40,6 +40,13 @@ def starts():
 def tools():
     if KIND == "huge-schema":
         return [tool("small"), tool("huge", description="x", inputSchema={"type": "object", "title": "x" * 100000})]
+    if KIND == "large-schemas":
+        return [tool(f"t{n}", inputSchema={"type": "object", "title": "x" * 10000}) for n in range(5)]
+    if KIND == "odd-schemas":
+        return [tool("small"), tool("text", inputSchema={"type": "string"}), tool("untyped", inputSchema={}),
+                tool("list", inputSchema={"type": "object", "properties": ["a"]}),
+                tool("number", inputSchema={"type": "object", "properties": {"a": 1}}),
+                tool("word", inputSchema="object"), {"name": "none"}, tool("good", inputSchema={"type": "object", "properties": {"a": {}}})]
     if KIND == "many-tools":
         return [tool(f"tool{n}") for n in range(2000)]
     if KIND == "odd-names":
@@ -47,6 +54,13 @@ def tools():
     if KIND == "long-description":
         return [tool("small", description="d" * 1000000)]
     return [tool("work", annotations={"readOnlyHint": True})]
+
+
+FORM = {"type": "object", "properties": {"x": {"type": "string"}}}
+
+
+def elicit(**params):
+    send({"jsonrpc": "2.0", "id": "ask", "method": "elicitation/create", "params": params})
 
 
 def call(request):
@@ -68,9 +82,36 @@ def call(request):
         threading.Thread(target=work, daemon=True).start()
         return
     if KIND == "asks-and-works":
-        send({"jsonrpc": "2.0", "id": "ask", "method": "elicitation/create", "params": {
-            "message": "Go on?", "requestedSchema": {"type": "object", "properties": {"x": {"type": "string"}}}}})
-        return
+        return elicit(message="Go on?", requestedSchema=FORM)
+    if KIND == "withdraws":
+        elicit(message="Go on?", requestedSchema=FORM)
+        # The test writes the file when it has seen the question.
+        while not os.path.exists(COUNT):
+            time.sleep(0.01)
+        send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "ask"}})
+        return answer(request, text("without an answer"))
+    if KIND == "requires":
+        return answer(request, {"resultType": "input_required", "requestState": "s", "inputRequests": {
+            "q": {"method": "elicitation/create", "params": {"mode": "form", "message": "Go on?", "requestedSchema": FORM}}}})
+    if KIND == "asks-often":
+        actions = []
+        for n in range(20):
+            elicit(message=f"Go on ({n})?", requestedSchema=FORM)
+            actions.append(json.loads(sys.stdin.readline())["result"]["action"])
+        return answer(request, text(" ".join(actions)))
+    if KIND == "asks-large":
+        many = {f"f{n}": {"type": "string", "description": "d" * 2000, "enum": ["o" * 190 + str(i) for i in range(30)]} for n in range(16)}
+        for params in [
+            {"message": "m" * 5000, "requestedSchema": FORM},
+            {"message": "m", "requestedSchema": {"type": "object", "properties": many}},
+            {"mode": "url", "elicitationId": "1", "message": "m", "url": "https://example.com/" + "u" * 3000},
+        ]:
+            elicit(**params)
+            assert json.loads(sys.stdin.readline())["result"] == {"action": "decline"}
+        return answer(request, text("all declined"))
+    if KIND == "asks-url":
+        elicit(mode="url", elicitationId="1", message="Log in with your password", url="https://example.com/?a=b")
+        return answer(request, text("answered " + json.loads(sys.stdin.readline())["result"]["action"]))
     if KIND == "stuck":
         send({"jsonrpc": "2.0", "method": "notifications/progress",
               "params": {"progressToken": request["params"]["_meta"]["progressToken"], "progress": 1, "message": "stuck now"}})
@@ -101,8 +142,7 @@ def call(request):
     if KIND == "large-result":
         return answer(request, text("line\n" * 1000000))
     if KIND == "ask-secret":
-        send({"jsonrpc": "2.0", "id": "ask", "method": "elicitation/create", "params": {
-            "message": "Log in", "requestedSchema": {"type": "object", "properties": {"password": {"type": "string"}}}}})
+        elicit(message="Log in", requestedSchema={"type": "object", "properties": {"password": {"type": "string"}}})
         return answer(request, text("answered " + json.dumps(json.loads(sys.stdin.readline()).get("result"))))
     if KIND == "change":
         tools_now.append(tool("another"))
@@ -111,6 +151,17 @@ def call(request):
     if KIND == "roots":
         send({"jsonrpc": "2.0", "id": "roots", "method": "roots/list"})
         return answer(request, text(json.dumps(json.loads(sys.stdin.readline())["result"])))
+    if KIND == "invalid-request":
+        answers = []
+        # The last one is an answer to no request, which is not answered.
+        for wrong in [{"id": 7, "method": 9}, {"id": "a", "method": None}, {"id": 8, "method": 9, "error": {"code": "x"}}]:
+            send({"jsonrpc": "2.0", **wrong})
+        send({"jsonrpc": "2.0", "id": "end", "method": "ping"})
+        while len(answers) < 3 or all(it["id"] != "end" for it in answers):
+            answers.append(json.loads(sys.stdin.readline()))
+        return answer(request, text(" ".join(sorted(f"{it['id']}:{it.get('error', {}).get('code')}" for it in answers))))
+    if KIND == "invalid-error":
+        return send({"jsonrpc": "2.0", "id": request["id"], "error": "bad luck"})
     if KIND == "sampling":
         send({"jsonrpc": "2.0", "id": "s", "method": "sampling/createMessage", "params": {"messages": [], "maxTokens": 1}})
         return answer(request, text(json.dumps(json.loads(sys.stdin.readline()).get("error"))))

@@ -9,8 +9,8 @@ use holdpoint_common::{
 use holdpoint_tools::AskReply;
 
 use super::DecisionBuilder;
-use crate::state::decision::Effect;
-use crate::state::input::{Decide, Input, RaiseAsk};
+use crate::state::decision::{Effect, Reception};
+use crate::state::input::{Decide, Input, RaiseAsk, WithdrawAsk};
 use crate::state::{Phase, Settled};
 
 impl Decide for AnswerRequest {
@@ -59,6 +59,19 @@ impl Input for RaiseAsk {
             }
             Phase::Idle | Phase::Running(_) | Phase::Interrupting(..) | Phase::Closed => Ok(None),
         }
+    }
+}
+
+impl Input for WithdrawAsk {
+    type Reply = Reception;
+
+    fn decide(self, builder: &mut DecisionBuilder<'_>) -> Result<Reception, Refused> {
+        let is_of_tool = |ask: &&Ask| ask.id == self.ask && ask.origin == AskOrigin::Tool;
+        if !builder.state.asks.iter().any(|ask| is_of_tool(&ask)) {
+            return Ok(Reception::Stale);
+        }
+        builder.record(AskFact::Closed { ask: self.ask, cause: AskCloseCause::Withdrawn });
+        Ok(Reception::Noted)
     }
 }
 

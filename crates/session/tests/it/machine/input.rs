@@ -13,7 +13,7 @@ use holdpoint_common::{
 };
 use holdpoint_session::state::{
     self, ByClient, ChangeTasks, Decide, Gate, GateReply, JobEnded, JobStarted, Moment, PassGate,
-    RaiseAsk, Reception, Report, Restore, RunnerReport, Shutdown, State, WaitOver,
+    RaiseAsk, Reception, Report, Restore, RunnerReport, Shutdown, State, WaitOver, WithdrawAsk,
 };
 
 pub(super) type Decision = state::Decision<Reply>;
@@ -37,6 +37,7 @@ pub(super) enum Input {
     Close { unused_since: Option<u64>, by: Who },
     Shutdown,
     Ask { turn: TurnId, call: CallId, request: AskRequest },
+    Withdraw { ask: AskId },
     Tasks { turn: TurnId, call: CallId, request: TaskRequest },
     JobStarted { turn: TurnId, call: CallId, command: String },
     JobEnded { job: CallId, end: JobEnd },
@@ -114,6 +115,7 @@ pub(super) fn decide(state: &State, moment: Moment<'_>, input: Input) -> Result<
                 None => Reply::AskRefused,
             })
         }
+        Input::Withdraw { ask } => at.input(WithdrawAsk { ask }, runner),
         Input::Tasks { turn, call, request } => {
             at.input(ChangeTasks { turn, call, request }, runner)
         }

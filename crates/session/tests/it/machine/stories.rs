@@ -326,6 +326,11 @@ fn anything(bench: &Bench, [kind, a, b, c]: [u8; 4]) -> Input {
             },
         },
         32 => Input::Shutdown,
+        33 => {
+            let asks = state.asks();
+            let open = asks.get(usize::from(b) % asks.len().max(1));
+            Input::Withdraw { ask: open.map_or(ask_id(u64::from(b)), |ask| ask.id.clone()) }
+        }
         34 => some_run(b, c),
         35 => Input::WaitOver { turn: TurnId(u64::from(b % 4)) },
         36 | 37 => tasks(turn, call, some_tasks(a, b)),

@@ -214,6 +214,8 @@ fn inputs(bench: &Bench) -> Vec<(&'static str, Input)> {
         ("ask: Continue", ask(turn, CALL, cont())),
         ("ask: Confirm", ask(turn, CALL, AskRequest::Pause(pause(PauseKind::Confirm)))),
         ("ask: question", ask(turn, CALL, question())),
+        ("withdraw the last ask", Input::Withdraw { ask: last() }),
+        ("withdraw an ask that never was", Input::Withdraw { ask: ask_id(999) }),
         ("ask of another turn", ask(stale, CALL, cont())),
         ("ask of another call", ask(turn, 99, cont())),
         ("job started", job_started(turn, CALL)),

@@ -651,7 +651,8 @@ impl Property for Receipts {
                     self.cut.get_or_insert_with(|| cause.clone());
                 }
                 Fact::Ask(AskFact::Closed {
-                    cause: AskCloseCause::CallEnded | AskCloseCause::TurnEnded,
+                    cause:
+                        AskCloseCause::CallEnded | AskCloseCause::Withdrawn | AskCloseCause::TurnEnded,
                     ..
                 }) => {}
                 Fact::Ask(AskFact::Closed { ask, .. }) => self.asks.push(ask.clone()),
@@ -890,6 +891,7 @@ impl Property for Holds {
                 | Input::Policy { .. }
                 | Input::Close { .. }
                 | Input::Ask { .. }
+                | Input::Withdraw { .. }
                 | Input::JobStarted { .. }
                 | Input::JobEnded { .. }
                 | Input::Gate { .. } => false,

@@ -128,16 +128,6 @@ fn m_h2_a_large_result_is_bounded_as_all_output() {
 }
 
 #[test]
-fn m_h2_a_form_that_asks_for_a_secret_is_declined() {
-    let mut session = Session::of(bad("ask-secret"));
-    session.names();
-    let called = session.call("mcp__s__work", json!({}));
-    assert!(called.asked.is_empty(), "{:?}", called.asked);
-    assert!(called.output.contains("answered {\"action\": \"decline\"}"), "{}", called.output);
-    assert!(called.output.contains("asks for a secret (password)"), "{}", called.output);
-}
-
-#[test]
 fn m_h2_the_workspace_is_a_root_and_the_model_is_not_lent() {
     let mut session = Session::of(bad("roots"));
     session.names();
