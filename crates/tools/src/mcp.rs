@@ -20,5 +20,5 @@ mod source;
 mod stdio;
 mod tool;
 
-pub use listing::{MAX_SCHEMA, MAX_SESSION_TOOLS};
+pub use listing::{MAX_SCHEMA, MAX_SESSION_BYTES, MAX_SESSION_TOOLS};
 pub use source::McpSource;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use holdpoint_common::{McpServers, check_mcp_servers};
 
 use super::launch::Launch;
-use super::listing::MAX_SESSION_TOOLS;
+use super::listing::{CHOOSE, MAX_SESSION_BYTES, MAX_SESSION_TOOLS};
 use super::server::{Connection, Server};
 use super::tool::McpTool;
 use crate::shown::prose_line;
@@ -94,21 +94,32 @@ impl McpSource {
         Refreshed { tools, notices }
     }
 
+    /// The tools of all servers that fit into the bounds of a session, in the order of the servers'
+    /// names.
     fn tools(&mut self) -> Vec<MakeTool> {
         let mut tools: Vec<MakeTool> = Vec::new();
+        let (mut bytes, mut missing) = (0, BTreeMap::<&str, usize>::new());
         for Entry { server, seen, .. } in self.servers.iter().flatten() {
             for info in seen.iter().flat_map(|connection| &connection.listing.tools) {
+                if tools.len() >= MAX_SESSION_TOOLS || bytes + info.bytes > MAX_SESSION_BYTES {
+                    *missing.entry(&server.name).or_default() += 1;
+                    continue;
+                }
+                bytes += info.bytes;
                 let tool = McpTool::new(Arc::clone(server), Arc::clone(info));
                 tools.push(Box::new(move || Box::new(tool.clone()) as Box<dyn Tool>));
             }
         }
-        if tools.len() > MAX_SESSION_TOOLS && !std::mem::replace(&mut self.reported_full, true) {
+        let missing: Vec<_> =
+            missing.iter().map(|(server, count)| format!("{count} of `{server}`")).collect();
+        if !missing.is_empty() && !std::mem::replace(&mut self.reported_full, true) {
             self.notices.push(format!(
-                "the MCP servers have {} tools; only the first {MAX_SESSION_TOOLS} are used",
-                tools.len()
+                "tools of MCP servers are left out, {}: a session has at most \
+                 {MAX_SESSION_TOOLS} with {MAX_SESSION_BYTES} bytes of descriptions and schemas\
+                 {CHOOSE}",
+                missing.join(", ")
             ));
         }
-        tools.truncate(MAX_SESSION_TOOLS);
         tools
     }
 }

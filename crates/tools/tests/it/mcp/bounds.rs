@@ -56,6 +56,11 @@ fn m_h2_tools_beyond_the_bounds_are_left_out() {
     assert!(notices[0].ends_with(&format!("the limit is {MAX_SCHEMA}")), "{notices:?}");
     assert_eq!(session.names(), ["mcp__s__small"]);
 
+    let mut session = Session::of(bad("odd-schemas"));
+    let notices = session.step();
+    assert!(notices[0].contains("6 tools are left out, such as `text`"), "{notices:?}");
+    assert_eq!(session.names(), ["mcp__s__small", "mcp__s__good"]);
+
     let mut session = Session::of(bad("many-tools"));
     let notices = session.step();
     assert!(notices[0].contains("tools are left out, such as `tool256`"), "{notices:?}");
@@ -64,6 +69,22 @@ fn m_h2_tools_beyond_the_bounds_are_left_out() {
     let mut session = Session::of(bad("long-description"));
     session.names();
     assert_eq!(session.description("mcp__s__small").len(), 8 * 1024);
+}
+
+#[test]
+fn m_h2_the_tools_of_all_servers_have_one_bound() {
+    let servers = ["a", "b", "c"].map(|name| (name, bad("large-schemas")));
+    let mut session = Session::with(Bench::new(), None, servers);
+    let notices = session.step();
+    let start = "tools of MCP servers are left out, 4 of `b`, 5 of `c`: ";
+    assert!(notices[0].starts_with(start), "{notices:?}");
+    assert!(notices[0].ends_with("`tools = [\"…\"]` in `[mcp.NAME]`"), "{notices:?}");
+    assert_eq!((notices.len(), session.names().len()), (1, 6));
+    let tools = Some(vec!["t1".to_owned()]);
+    let servers = ["a", "b", "c"]
+        .map(|name| (name, McpServer { tools: tools.clone(), ..bad("large-schemas") }));
+    let mut session = Session::with(Bench::new(), None, servers);
+    assert_eq!(session.names(), ["mcp__a__t1", "mcp__b__t1", "mcp__c__t1"]);
 }
 
 #[test]
