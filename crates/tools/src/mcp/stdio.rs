@@ -5,9 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rmcp::RoleClient;
-use rmcp::model::{JsonRpcMessage, JsonRpcNotification, ServerNotification};
+use rmcp::model::{ErrorData, JsonRpcMessage, JsonRpcNotification, RequestId, ServerNotification};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
+use serde::Deserialize;
+use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::unix::pipe;
 
@@ -101,13 +103,21 @@ impl Stdio {
         }
     }
 
+    /// Counts a request of the server, which has no answer yet.
+    fn count_request(&self) -> Result<(), String> {
+        if self.requests.fetch_add(1, Ordering::Relaxed) >= MAX_REQUESTS {
+            return Err(format!(
+                "it sent more than {MAX_REQUESTS} requests without waiting for answers"
+            ));
+        }
+        Ok(())
+    }
+
     async fn next(&mut self) -> Result<Option<RxJsonRpcMessage<RoleClient>>, String> {
         while self.read_line().await? {
-            let message = serde_json::from_slice(self.line.trim_ascii());
-            let length = self.line.len();
-            self.line.clear();
             // A large message does not keep its memory.
-            self.line.shrink_to(READ_BUFFER);
+            let line = std::mem::take(&mut self.line);
+            let message = serde_json::from_slice(line.trim_ascii());
             match message {
                 Ok(JsonRpcMessage::Notification(JsonRpcNotification {
                     notification: ServerNotification::ProgressNotification(progress),
@@ -118,18 +128,27 @@ impl Stdio {
                 }
                 Ok(message) => {
                     self.garbage = 0;
-                    if matches!(message, JsonRpcMessage::Request(_))
-                        && self.requests.fetch_add(1, Ordering::Relaxed) >= MAX_REQUESTS
-                    {
-                        return Err(format!(
-                            "it sent more than {MAX_REQUESTS} requests without waiting for answers"
-                        ));
+                    if matches!(message, JsonRpcMessage::Request(_)) {
+                        self.count_request()?;
                     }
                     return Ok(Some(message));
                 }
                 Err(error) => {
                     tracing::debug!(%error, "a line of an MCP server is not a message");
-                    self.garbage += length;
+                    match rejected(&line) {
+                        Some(Rejected::Request(id)) => {
+                            self.count_request()?;
+                            let error = ErrorData::invalid_request("not a valid request", None);
+                            // Reading continues while the program does not read the answer.
+                            tokio::spawn(self.send(JsonRpcMessage::error(error, Some(id))));
+                        }
+                        Some(Rejected::Answer(id)) => {
+                            let error = ErrorData::internal_error("its answer is not valid", None);
+                            return Ok(Some(JsonRpcMessage::error(error, Some(id))));
+                        }
+                        None => {}
+                    }
+                    self.garbage += line.len();
                     if self.garbage > MAX_GARBAGE {
                         return Err(format!(
                             "it wrote more than {MAX_GARBAGE} bytes to its standard output that \
@@ -140,6 +159,24 @@ impl Stdio {
             }
         }
         Ok(None)
+    }
+}
+
+/// A line that is meant as a message, but is not a valid one.
+enum Rejected {
+    /// A request, with its id. It is answered with an error.
+    Request(RequestId),
+    /// An answer to this request. It is never answered, and its request fails.
+    Answer(RequestId),
+}
+
+fn rejected(line: &[u8]) -> Option<Rejected> {
+    let message: Value = serde_json::from_slice(line.trim_ascii()).ok()?;
+    let message = message.as_object()?;
+    let id = RequestId::deserialize(message.get("id")?).ok()?;
+    match message.contains_key("result") || message.contains_key("error") {
+        true => Some(Rejected::Answer(id)),
+        false => message.contains_key("method").then_some(Rejected::Request(id)),
     }
 }
 

@@ -122,6 +122,7 @@ fn m_h2_a_server_that_breaks_the_protocol_costs_its_own_call() {
         ("requests", "it sent more than 64 requests without waiting for answers"),
         ("long-line", "it sent a message of more than 16777216 bytes"),
         ("garbage", "it wrote more than 1048576 bytes to its standard output that are not"),
+        ("invalid-error", "its answer is not valid"),
         ("wrong-result", "its answer is not the result of a tool"),
         ("error", "no \u{202e} luck"),
         ("closes-stdin", "it ended during the call: it was ended by signal 15"),
@@ -137,6 +138,14 @@ fn m_h2_a_server_that_breaks_the_protocol_costs_its_own_call() {
         good_still_works(&mut session);
         session.end();
     }
+}
+
+#[test]
+fn m_h2_an_invalid_request_is_answered_with_an_error_and_an_invalid_answer_is_not() {
+    let mut session = Session::of(bad("invalid-request"));
+    session.names();
+    let answers = session.output("work", json!({}));
+    assert_eq!(answers, "7:-32600 a:-32600 end:None\n");
 }
 
 #[test]
