@@ -162,13 +162,7 @@ impl Asker {
         request: PauseRequest,
     ) -> Option<PauseResponse> {
         let message = |answering| self.ask_message(AskRequest::Pause(request), answering, None);
-        let Some(answer) = self.send(message) else {
-            return Some(PauseResponse::Interrupted);
-        };
-        select_biased! {
-            recv(answer) -> reply => Some(pause_response(reply.unwrap_or(AskReply::Interrupted))),
-            recv(subject.0) -> _ => None,
-        }
+        self.wait_about(subject, message).map(pause_response)
     }
 
     pub(crate) fn question(&self, request: QuestionRequest) -> QuestionResponse {
@@ -187,15 +181,7 @@ impl Asker {
         let _withdraw = waiting.drop_guard();
         let request = AskRequest::Question(request);
         let message = |answering| self.ask_message(request, answering, withdrawn);
-        let Some(answer) = self.send(message) else {
-            return Some(QuestionResponse::Interrupted);
-        };
-        select_biased! {
-            recv(answer) -> reply => {
-                Some(question_response(reply.unwrap_or(AskReply::Interrupted)))
-            }
-            recv(subject.0) -> _ => None,
-        }
+        self.wait_about(subject, message).map(question_response)
     }
 
     fn ask(&self, request: AskRequest) -> AskReply {
@@ -217,6 +203,20 @@ impl Asker {
     pub(crate) fn tasks(&self, request: TaskRequest) -> Option<TasksReply> {
         let (turn, call) = (self.turn, self.call);
         self.wait(|answering| ToolRequest::Tasks { turn, call, request, answering })
+    }
+
+    /// Sends a request and waits for its answer or the end of the subject; `None` if the subject
+    /// ended first.
+    fn wait_about(
+        &self,
+        subject: &Subject,
+        request: impl FnOnce(Answering) -> ToolRequest,
+    ) -> Option<AskReply> {
+        let Some(answer) = self.send(request) else { return Some(AskReply::Interrupted) };
+        select_biased! {
+            recv(answer) -> reply => Some(reply.unwrap_or(AskReply::Interrupted)),
+            recv(subject.0) -> _ => None,
+        }
     }
 
     /// Sends a request and waits for its answer. `None` if it gets none.

@@ -1,6 +1,6 @@
 //! Questions of a server for the user (elicitation).
 //!
-//! Both modes are questions, never a Confirm: a setting that approves Confirms does not answer them.
+//! Forms and addresses are questions, never a Confirm, which a setting can approve.
 
 mod form;
 mod secret;
