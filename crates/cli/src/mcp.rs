@@ -53,14 +53,54 @@ pub(crate) fn masked(servers: McpServers) -> McpServers {
 
 /// Arguments without secrets. The name of an option can be the argument before its value.
 fn masked_args(args: &[String]) -> Vec<String> {
-    let mut before = "";
+    let mut before = String::new();
     let mut masked = Vec::new();
     for arg in args {
+        let arg = masked_address(arg);
         let pair = format!("{before} {arg}");
         let shown = mask_in_list(&pair);
-        let shown = shown.strip_prefix(before).and_then(|shown| shown.strip_prefix(' '));
+        let shown = shown.strip_prefix(&before).and_then(|shown| shown.strip_prefix(' '));
         masked.push(shown.unwrap_or("***").to_owned());
         before = arg;
+    }
+    masked
+}
+
+/// The least bytes of a part of a path that can be a key.
+const MIN_KEY: usize = 16;
+
+/// An argument without the keys in its address, if it has one: the user, the values of the query,
+/// the fragment, and parts of the path that are not words.
+fn masked_address(arg: &str) -> String {
+    let Some((scheme, rest)) = arg.split_once("://") else { return arg.to_owned() };
+    let end = rest.find(['?', '#']).unwrap_or(rest.len());
+    let (place, query) = rest.split_at(end);
+    let is_key = |part: &str| {
+        part.len() >= MIN_KEY
+            && part.contains(|c: char| c.is_ascii_digit())
+            && part.contains(|c: char| c.is_ascii_alphabetic())
+            && part.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
+    };
+    let mut parts = place.split('/');
+    let host = parts.next().unwrap_or_default();
+    let host = match host.rsplit_once('@') {
+        Some((_, host)) => format!("***@{host}"),
+        None => host.to_owned(),
+    };
+    let path: String = parts
+        .map(|part| if is_key(part) { "/***".to_owned() } else { format!("/{part}") })
+        .collect();
+    let mut masked = format!("{scheme}://{host}{path}");
+    for part in query.split_inclusive(['?', '#', '&']) {
+        let (value, end) = match part.chars().next_back() {
+            Some(end @ ('?' | '#' | '&')) => (&part[..part.len() - 1], end.to_string()),
+            _ => (part, String::new()),
+        };
+        match value.split_once('=') {
+            Some((name, _)) => masked.push_str(&format!("{name}=***{end}")),
+            None if value.is_empty() => masked.push_str(&end),
+            None => masked.push_str(&format!("***{end}")),
+        }
     }
     masked
 }
@@ -79,5 +119,35 @@ mod tests {
         let args = server.args.join(" ");
         assert!(!args.contains("12345678"), "{args}");
         assert!(args.starts_with("-y --token=") && args.ends_with(" plain"), "{args}");
+    }
+
+    #[test]
+    fn m_h2_t_h3_keys_in_addresses_and_headers_are_masked() {
+        for arg in [
+            "https://example.com/mcp?api_key=aB3dEf6hIj9l",
+            "https://example.com/mcp?x=1&apiKey=aB3dEf6hIj9l&y=2",
+            "https://example.com/mcp?token=aB3dEf6hIj9l",
+            "https://example.com/mcp?access_token=aB3dEf6hIj9l",
+            "https://example.com/mcp?key=aB3dEf6hIj9l",
+            "https://example.com/mcp#access_token=aB3dEf6hIj9l",
+            "https://me:aB3dEf6hIj9l@example.com/mcp",
+            "--url=https://example.com/mcp?k=aB3dEf6hIj9l",
+            "https://example.com/s/aB3dEf6hIj9lMnPq7stUvW2yZ/mcp",
+            "Authorization: Bearer aB3dEf6hIj9l",
+            "X-Api-Key: aB3dEf6hIj9l",
+            "API_KEY=aB3dEf6hIj9l",
+            "postgresql://me:aB3dEf6hIj9l@localhost/db",
+        ] {
+            for args in [vec![arg], vec!["--url", arg], vec!["--header", arg]] {
+                let args: Vec<_> = args.into_iter().map(str::to_owned).collect();
+                let shown = masked_args(&args).join(" ");
+                assert!(!shown.contains("Ef6hIj9l"), "{arg}: {shown}");
+            }
+        }
+        for arg in ["https://example.com:8080/mcp/v1/", "@modelcontextprotocol/server-x", "-y"] {
+            assert_eq!(masked_args(&[arg.to_owned()]), [arg]);
+        }
+        let args = ["https://example.com/mcp?a=b&c=d#e".to_owned()];
+        assert_eq!(masked_args(&args), ["https://example.com/mcp?a=***&c=***#***"]);
     }
 }

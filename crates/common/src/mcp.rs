@@ -4,7 +4,7 @@ mod file;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::Path;
+use std::path::{Component, Path};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -110,6 +110,19 @@ impl McpServer {
                         such as npx run files of the folder that they are started in"
                     .to_owned(),
             );
+        }
+        let leaves = |cwd: &&String| {
+            let is_parent = |part| matches!(part, Component::ParentDir);
+            let path = Path::new(cwd);
+            cwd.is_empty() || path.is_relative() && path.components().any(is_parent)
+        };
+        if let Some(cwd) = self.cwd.as_ref().filter(leaves) {
+            return Err(format!(
+                "`cwd` is {cwd:?}; it must be below the workspace, or an absolute path"
+            ));
+        }
+        if self.tools.as_ref().is_some_and(|tools| tools.is_empty() || tools.contains(&"".into())) {
+            return Err("`tools` must have the names of tools; leave it out for all of them".into());
         }
         for (key, value) in [("timeout_s", self.timeout_s), ("startup_s", self.startup_s)] {
             if !(1..=600).contains(&value) {
@@ -225,6 +238,17 @@ mod tests {
                 McpServer { sandbox: false, cwd: Some("sub".into()), ..server.clone() },
                 "it needs `cwd`",
             ),
+            (
+                McpServer { cwd: Some("../..".into()), ..server.clone() },
+                "must be below the workspace",
+            ),
+            (
+                McpServer { cwd: Some("a/../../b".into()), ..server.clone() },
+                "`cwd` is \"a/../../b\"",
+            ),
+            (McpServer { cwd: Some("".into()), ..server.clone() }, "or an absolute path"),
+            (McpServer { tools: Some(vec![]), ..server.clone() }, "the names of tools"),
+            (McpServer { tools: Some(vec!["".into()]), ..server.clone() }, "the names of tools"),
             (McpServer { startup_s: 601, ..server.clone() }, "startup_s is 601"),
             (McpServer { env: variable("A=B"), ..server.clone() }, "not the name of a variable"),
             (McpServer { args: vec!["\0".into()], ..server.clone() }, "a zero byte"),

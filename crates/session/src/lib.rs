@@ -50,6 +50,7 @@ mod error;
 #[cfg(feature = "folders")]
 pub mod folders;
 pub mod form;
+mod gone_servers;
 mod handle;
 pub mod history;
 mod instructions;

@@ -15,10 +15,11 @@ use tokio::runtime;
 use tokio::sync::watch;
 
 use crate::context::Tokenizer;
+use crate::gone_servers;
 use crate::instructions::UserFile;
 use crate::model::{Catalog, Model, ModelRequest};
 use crate::sandboxes::{SandboxedSession, Sandboxes};
-use crate::state::Moment;
+use crate::state::{Moment, State};
 use crate::store::SessionStore;
 
 pub(crate) type ToolboxMaker = Arc<dyn Fn(&SessionSettings) -> Toolbox + Send + Sync>;
@@ -159,8 +160,9 @@ impl EngineEnv {
 
 impl SessionEnv {
     /// Creates the tools of the session.
-    pub(crate) fn make_toolbox(&self, settings: &SessionSettings) -> Toolbox {
-        let toolbox = (self.toolbox)(settings);
+    pub(crate) fn make_toolbox(&self, state: &State) -> Toolbox {
+        let gone = gone_servers::notice(&state.history(), &self.mcp_servers);
+        let toolbox = gone.into_iter().fold((self.toolbox)(state.settings()), Toolbox::with_notice);
         match &self.mcp {
             _ if self.mcp_servers.is_empty() => toolbox,
             Some(mcp) => toolbox.with_source(mcp(self.mcp_servers.clone())),

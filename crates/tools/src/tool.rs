@@ -121,6 +121,8 @@ pub struct Toolbox {
     source: Option<Box<dyn ToolSource>>,
     /// The tools of the source.
     sourced: Vec<Kind>,
+    /// Messages for the user that are not reported yet.
+    notices: Vec<String>,
 }
 
 struct Kind {
@@ -156,7 +158,7 @@ impl Toolbox {
     /// Creates a toolbox without tools.
     #[must_use]
     pub fn new() -> Self {
-        Self { kinds: Vec::new(), source: None, sourced: Vec::new() }
+        Self { kinds: Vec::new(), source: None, sourced: Vec::new(), notices: Vec::new() }
     }
 
     /// Adds a tool. `make` is called for every new instance, and holds the state that all instances
@@ -176,11 +178,21 @@ impl Toolbox {
         Self { source: Some(source), sourced: Vec::new(), ..self }
     }
 
+    /// Adds a message for the user, on one line, which the next refresh reports.
+    #[must_use]
+    pub fn with_notice(mut self, notice: String) -> Self {
+        self.notices.push(notice);
+        self
+    }
+
     /// Brings the tools of the source up to date, if there is one. Returns whether they have
     /// changed, and messages for the user. See [`ToolSource::refresh`].
     pub async fn refresh(&mut self, context: &SourceContext) -> (bool, Vec<String>) {
-        let Some(source) = &mut self.source else { return (false, Vec::new()) };
+        let Some(source) = &mut self.source else {
+            return (false, std::mem::take(&mut self.notices));
+        };
         let Refreshed { tools, notices } = source.refresh(context).await;
+        let notices = self.notices.drain(..).chain(notices).collect();
         let changed = tools.is_some();
         if let Some(tools) = tools {
             self.sourced.clear();

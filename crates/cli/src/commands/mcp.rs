@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use clap::Subcommand;
 use holdpoint_common::{McpServer, check_mcp_servers};
 use holdpoint_session::folders::Folders;
+use holdpoint_tools::Domains;
 use holdpoint_tools::shown::prose_line;
 
 use crate::error::CliError;
@@ -97,7 +98,13 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         McpCommand::Add(args) => {
             let server = args.server();
             let servers = BTreeMap::from([(args.name.clone(), server.clone())]);
-            check_mcp_servers(&servers).map_err(CliError::usage)?;
+            let refused = |error: String| {
+                CliError::usage(error).hint("`holdpoint mcp add --help` describes the options")
+            };
+            check_mcp_servers(&servers).map_err(|error| refused(error.to_string()))?;
+            if !server.domains.is_empty() {
+                Domains::parse(&server.domains).map_err(refused)?;
+            }
             edit::add(folders, &args.name, &server)?;
             ui.print(&format!("added {} to {}\n", args.name, folders.config_file().display()))?;
             Ok(0)

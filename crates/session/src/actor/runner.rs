@@ -59,8 +59,7 @@ impl SessionActor {
             .map(move |message| FromLane { turn, message: Some(message) })
             .chain(futures_util::stream::iter([FromLane { turn, message: None }]));
         let weak_lane = lane.downgrade();
-        let toolbox =
-            self.toolbox.take().unwrap_or_else(|| self.env.make_toolbox(self.state.settings()));
+        let toolbox = self.toolbox.take().unwrap_or_else(|| self.env.make_toolbox(&self.state));
         let setup = TurnSetup {
             turn,
             iteration: self.state.run().is_some(),

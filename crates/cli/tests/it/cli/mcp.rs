@@ -79,6 +79,38 @@ fn m_h2_servers_of_a_file_are_added_and_replace_configured_ones() {
 }
 
 #[test]
+fn m_h2_a_session_says_that_servers_of_a_file_are_gone() {
+    let world = World::new();
+    let file = world.path("servers.json");
+    let servers = format!(
+        r#"{{"mcpServers": {{"s": {{"command": "python3", "args": ["{SERVER}", "none"]}}}}}}"#
+    );
+    fs::write(&file, servers).unwrap();
+    world.opens("one", &["--policy", "all", "--mcp", file.to_str().unwrap()], CALL);
+    world.run(&["wait", "one"]).code(0);
+    let gone = || {
+        let log = world.run(&["logs", "one"]).code(0).out;
+        let is_notice = |line: &&str| line.contains("MCP servers that it no longer has: `s`.");
+        log.lines().filter(is_notice).count()
+    };
+    world.run(&["prompt", "one", "say Again."]).code(0);
+    world.run(&["wait", "one"]).code(0);
+    assert_eq!(gone(), 0);
+    world.run(&["daemon", "stop"]).code(0);
+    for prompt in ["say Once.", "say Twice."] {
+        world.run(&["prompt", "one", prompt]).code(0);
+        world.run(&["wait", "one"]).code(0);
+        assert_eq!(gone(), 1, "{prompt}");
+    }
+    // With a server of this name, nothing is gone.
+    world.run(&["daemon", "stop"]).code(0);
+    configure(&world, "none", "");
+    world.run(&["prompt", "one", "say Once more."]).code(0);
+    world.run(&["wait", "one"]).code(0);
+    assert_eq!(gone(), 1);
+}
+
+#[test]
 fn m_h2_a_server_that_does_not_start_is_reported_and_the_turn_continues() {
     let world = configured("no-start");
     let ran = world.play(&[], "say Done.").code(0);
@@ -183,6 +215,16 @@ fn m_h2_servers_are_added_and_removed_without_a_loss() {
     for wrong in [&["mcp", "add", "A", "--", "x"][..], &["mcp", "add", "a"], &["mcp", "test", "a"]]
     {
         world.run(wrong).code(2);
+    }
+    for (wrong, why) in [
+        (["--domain", "https://example.com/"], "is not a domain: write only the name of a host"),
+        (["--domain", "*"], "is not a domain"),
+        (["--domain", "127.0.0.1"], "an address can't be named"),
+        (["--cwd", "../../.."], "`cwd` is \"../../..\"; it must be below the workspace"),
+        (["--tools", ""], "`tools` must have the names of tools"),
+    ] {
+        let ran = world.run(&[&["mcp", "add", "a"][..], &wrong, &["--", "x"]].concat()).code(2);
+        assert!(ran.err.contains(why) && ran.err.contains("hint: "), "{ran:#?}");
     }
     world.run(&["mcp", "remove", "files"]).code(0);
     assert_eq!(fs::read_to_string(&file).unwrap().trim_end(), before.trim_end());
