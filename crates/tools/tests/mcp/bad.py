@@ -89,6 +89,8 @@ def call(request):
         while not os.path.exists(COUNT):
             time.sleep(0.01)
         send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "ask"}})
+        while len(sys.argv) > 3 and not os.path.exists(sys.argv[3]):
+            time.sleep(0.01)
         return answer(request, text("without an answer"))
     if KIND == "requires":
         return answer(request, {"resultType": "input_required", "requestState": "s", "inputRequests": {

@@ -79,6 +79,28 @@ fn m_h2_servers_of_a_file_are_added_and_replace_configured_ones() {
 }
 
 #[test]
+fn m_h2_a_withdrawn_question_is_closed_and_can_not_be_answered() {
+    let world = World::new();
+    let [seen, end] = ["seen", "end"].map(|name| world.path(name));
+    world.config(&format!(
+        "[mcp.s]\ncommand = \"python3\"\nargs = [\"{SERVER}\", \"withdraws\", \"{}\", \"{}\"]\n",
+        seen.display(),
+        end.display()
+    ));
+    let id = world.open(&["--policy", "all"], CALL);
+    let ask = world.ask(&id);
+    fs::write(&seen, "").unwrap();
+    while !world.run(&["logs", &id]).code(0).out.contains("it was withdrawn") {}
+    let late = world.run(&["answer", &ask, "yes"]).code(1);
+    assert!(late.err.contains("is closed: it was withdrawn"), "{late:#?}");
+    // The call continues.
+    fs::write(&end, "").unwrap();
+    world.run(&["wait", &id]).code(0);
+    let log = world.run(&["logs", &id]).code(0).out;
+    assert!(log.contains("without an answer"), "{log}");
+}
+
+#[test]
 fn m_h2_a_session_says_that_servers_of_a_file_are_gone() {
     let world = World::new();
     let file = world.path("servers.json");
