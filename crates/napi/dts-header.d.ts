@@ -1,7 +1,7 @@
 import type {
   Answer, Answered, Ask, AskId, AsksMode, CallId, ErrorBody, Event, Hold, HoldState, InboxAsk, Outcome,
-  PauseRequest, PolicyMode, Prompted, QuestionReply, Receipt, RunRequest, RunStarted, SandboxLevel, SessionId,
-  SessionStatus, SessionSummary, Snapshot, Timestamp, TurnId,
+  PauseRequest, PolicyMode, PromptId, Prompted, QuestionReply, Receipt, RunRequest, RunStarted, SandboxLevel, SessionId,
+  SessionStatus, SessionSummary, Snapshot, Timestamp, TurnId, Unqueued,
 } from './types'
 
 export type * from './types'
@@ -109,7 +109,7 @@ type KnownErrorCode =
   | 'unknownSession' | 'ambiguous' | 'inexact' | 'nameTaken' | 'badName' | 'live' | 'closed' | 'tooManySessions' | 'workspace'
   | 'modelSetup' | 'policy' | 'sandbox' | 'damaged'
   // Requests that a session refuses.
-  | 'emptyPrompt' | 'promptTooLong' | 'queueFull' | 'emptyGoal' | 'badTask' | 'inUse' | 'runOpen' | 'turnOpen'
+  | 'emptyPrompt' | 'promptTooLong' | 'queueFull' | 'emptyGoal' | 'badTask' | 'inUse' | 'runOpen' | 'turnOpen' | 'notQueued'
   | 'tooManyClients' | 'tooManyStreams' | 'unknownEvent'
   // Answers without an effect.
   | 'alreadyAnswered' | 'askClosed' | 'unknownAsk' | 'kindMismatch' | 'incompleteAnswer' | 'nothingShown'

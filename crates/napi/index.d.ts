@@ -1,8 +1,8 @@
 // Written by scripts/declarations.mjs.
 import type {
   Answer, Answered, Ask, AskId, AsksMode, CallId, ErrorBody, Event, Hold, HoldState, InboxAsk, Outcome,
-  PauseRequest, PolicyMode, Prompted, QuestionReply, Receipt, RunRequest, RunStarted, SandboxLevel, SessionId,
-  SessionStatus, SessionSummary, Snapshot, Timestamp, TurnId,
+  PauseRequest, PolicyMode, PromptId, Prompted, QuestionReply, Receipt, RunRequest, RunStarted, SandboxLevel, SessionId,
+  SessionStatus, SessionSummary, Snapshot, Timestamp, TurnId, Unqueued,
 } from './types'
 
 export type * from './types'
@@ -110,7 +110,7 @@ type KnownErrorCode =
   | 'unknownSession' | 'ambiguous' | 'inexact' | 'nameTaken' | 'badName' | 'live' | 'closed' | 'tooManySessions' | 'workspace'
   | 'modelSetup' | 'policy' | 'sandbox' | 'damaged'
   // Requests that a session refuses.
-  | 'emptyPrompt' | 'promptTooLong' | 'queueFull' | 'emptyGoal' | 'badTask' | 'inUse' | 'runOpen' | 'turnOpen'
+  | 'emptyPrompt' | 'promptTooLong' | 'queueFull' | 'emptyGoal' | 'badTask' | 'inUse' | 'runOpen' | 'turnOpen' | 'notQueued'
   | 'tooManyClients' | 'tooManyStreams' | 'unknownEvent'
   // Answers without an effect.
   | 'alreadyAnswered' | 'askClosed' | 'unknownAsk' | 'kindMismatch' | 'incompleteAnswer' | 'nothingShown'
@@ -361,6 +361,12 @@ export declare class Sessions {
    * Rejects with `emptyPrompt`, `promptTooLong`, `queueFull` or `notSaving`.
    */
   sessionPrompt(id: string, text: string): Promise<Prompted>
+  /**
+   * Takes a queued prompt back, so that it never runs. Resolves with its text.
+   *
+   * Rejects with `notQueued` if its turn has started, or it has ended.
+   */
+  sessionUnqueue(id: string, prompt: PromptId): Promise<Unqueued>
   /**
    * Starts a run: a goal that is worked through in iterations until no task is left or the run
    * is interrupted. Node stays alive as for `sessionPrompt`.
@@ -746,6 +752,13 @@ export declare function sessionSnapshot(id: string): Snapshot
  * Rejects with `emptyPrompt`, `promptTooLong`, `queueFull` or `notSaving`.
  */
 export declare function sessionPrompt(id: string, text: string): Promise<Prompted>
+
+/**
+ * Takes a queued prompt back, so that it never runs. Resolves with its text.
+ *
+ * Rejects with `notQueued` if its turn has started, or it has ended.
+ */
+export declare function sessionUnqueue(id: string, prompt: PromptId): Promise<Unqueued>
 
 /**
  * Starts a run: a goal that is worked through in iterations until no task is left or the run

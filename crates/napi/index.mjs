@@ -37,4 +37,5 @@ export const {
   sessionSettled,
   sessionSnapshot,
   sessionToggleHold,
+  sessionUnqueue,
 } = holdpoint

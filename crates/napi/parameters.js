@@ -27,6 +27,7 @@ module.exports = {
   'sessionGetPauseState': [{ name: 'id', type: 'string', isOptional: false }],
   'sessionSnapshot': [{ name: 'id', type: 'string', isOptional: false }],
   'sessionPrompt': [{ name: 'id', type: 'string', isOptional: false }, { name: 'text', type: 'string', isOptional: false }],
+  'sessionUnqueue': [{ name: 'id', type: 'string', isOptional: false }, { name: 'prompt', type: 'data', isOptional: false }],
   'sessionRun': [{ name: 'id', type: 'string', isOptional: false }, { name: 'run', type: 'data', isOptional: false }],
   'sessionSettled': [{ name: 'id', type: 'string', isOptional: false }],
   'sessionInterrupt': [{ name: 'id', type: 'string', isOptional: false }, { name: 'options', type: 'data', isOptional: true }],

@@ -10,7 +10,7 @@ use holdpoint_session::folders::Folders;
 use crate::commands::{
     acp, answer, asks, attach, close, completions, config, daemon, hold, inbox, interrupt, list,
     logs, r#loop, man, mcp, models, new, policy, prompt, rename, rm, run, show, status, transfer,
-    wait,
+    unqueue, wait,
 };
 use crate::daemon::Daemon;
 use crate::error::{CliError, exit};
@@ -42,6 +42,7 @@ enum Command {
     List(list::Args),
     Attach(attach::Args),
     Prompt(prompt::Args),
+    Unqueue(unqueue::Args),
     Logs(logs::Args),
     Show(show::Args),
     Wait(wait::Args),
@@ -119,6 +120,7 @@ fn carry_out_command(
         Some(Command::List(args)) => list::carry_out(&args, folders, ui),
         Some(Command::Attach(args)) => attach::carry_out(&args, folders, ui),
         Some(Command::Prompt(args)) => prompt::carry_out(&args, folders, ui),
+        Some(Command::Unqueue(args)) => unqueue::carry_out(&args, folders, ui),
         Some(Command::Logs(args)) => logs::carry_out(&args, folders, ui),
         Some(Command::Show(args)) => show::carry_out(&args, folders, ui),
         Some(Command::Wait(args)) => wait::carry_out(&args, folders, ui),

@@ -26,4 +26,5 @@ pub(crate) mod run;
 pub(crate) mod show;
 pub(crate) mod status;
 pub(crate) mod transfer;
+pub(crate) mod unqueue;
 pub(crate) mod wait;

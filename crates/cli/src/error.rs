@@ -193,6 +193,9 @@ fn hint_for_refusal(refused: &Refused) -> Option<&'static str> {
             "free space on the disk of the data folder, which `holdpoint status` shows, and try again",
         ),
         Refused::QueueFull { .. } => Some("wait until it has run some of them: `holdpoint wait`"),
+        Refused::NotQueued { .. } => Some(
+            "`holdpoint show` lists the queued prompts; `holdpoint interrupt` ends an open turn",
+        ),
         Refused::Answer(AnswerError::KindMismatch { .. }) => {
             Some("`holdpoint inbox` shows its kind")
         }

@@ -15,13 +15,14 @@ const EDITOR: &str = "acp";
 const NODE: &str = "node";
 
 /// The commands of the program `holdpoint`. Each command is a client with its own name.
-pub const COMMANDS: [&str; 29] = [
+pub const COMMANDS: [&str; 30] = [
     "run",
     "loop",
     "new",
     "list",
     "attach",
     "prompt",
+    "unqueue",
     "logs",
     "show",
     "wait",

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::answer::AnswerError;
 use crate::api::RequestError;
-use crate::id::SessionId;
+use crate::id::{PromptId, SessionId};
 use crate::policy::PolicyError;
 use crate::sandbox::SandboxLevel;
 use crate::session::NameError;
@@ -189,6 +189,12 @@ pub enum Refused {
     QueueFull {
         /// Number of queued prompts.
         waiting: usize,
+    },
+    /// The prompt is not in the queue: its turn has started, or it has ended.
+    #[error("prompt {prompt} is not in the queue")]
+    NotQueued {
+        /// Id of the prompt.
+        prompt: PromptId,
     },
     /// Saving has failed for so long that no more work is accepted.
     #[error("{unsaved} bytes are not saved; new work is refused until they are")]

@@ -65,6 +65,7 @@ everywhere('errors', (getSessions, { remote }) => {
     assert.match((await fails('queueFull', () => sessions.sessionPrompt(id, 'say hello'))).message, /32/)
     const { receipt } = await sessions.sessionInterrupt(id)
     assert.equal(receipt.prompts.length, 32)
+    await fails('notQueued', () => sessions.sessionUnqueue(id, receipt.prompts[0]))
     // Between two iterations no turn is open, but the run is.
     await sessions.sessionHold(id)
     await sessions.sessionRun(id, { goal: 'to do', tasks: ['a'] })

@@ -44,6 +44,8 @@ everywhere('types', (getSessions) => {
     await sessions.sessionPrompt(id, 'shell: echo up; sleep 1000')
     await seen.event('output')
     await sessions.sessionPrompt(id, 'say Later.')
+    const { prompt } = await sessions.sessionPrompt(id, 'say Never.')
+    await keep('Unqueued', sessions.sessionUnqueue(id, prompt))
     await keep('Interrupted', sessions.sessionInterrupt(id))
     await sessions.sessionRename(id, `named-${id}`)
     await sessions.sessionSetDebug(id, true)

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use holdpoint_common::api::{
     AnswerRequest, Answered, AsksRequest, ChangeModelRequest, CloseRequest, DebugRequest,
     HoldRequest, InterruptReply, InterruptRequest, PolicyRequest, PromptRequest, Prompted,
-    ReleaseRequest, RenameRequest, RunRequest, RunStarted, ToggleRequest, TurnEnd,
+    ReleaseRequest, RenameRequest, RunRequest, RunStarted, ToggleRequest, TurnEnd, UnqueueRequest,
+    Unqueued,
 };
 use holdpoint_common::{
-    Answer, AskId, AsksMode, Hold, HoldState, PolicyMode, SessionError, SessionId, Snapshot, TurnId,
+    Answer, AskId, AsksMode, Hold, HoldState, PolicyMode, PromptId, SessionError, SessionId,
+    Snapshot, TurnId,
 };
 use tokio::sync::watch;
 
@@ -125,6 +127,15 @@ impl SessionHandle {
     /// [`SessionError`] if the prompt is empty or too long, or the queue is full.
     pub async fn prompt(&self, text: impl Into<String>) -> Result<Prompted, SessionError> {
         self.act(PromptRequest { text: text.into() }).await
+    }
+
+    /// Takes a prompt out of the queue. It is handed back, as a fact with its text, and never runs.
+    ///
+    /// # Errors
+    /// [`Refused::NotQueued`](holdpoint_common::Refused::NotQueued) if the turn of the prompt has
+    /// started, or the prompt has ended; [`SessionError`] if the session is closed.
+    pub async fn unqueue(&self, prompt: PromptId) -> Result<Unqueued, SessionError> {
+        self.act(UnqueueRequest { prompt }).await
     }
 
     /// Starts a run, which works on a goal in iterations until no task is left or the run is

@@ -23,7 +23,7 @@ use actix_web::web::{self, ServiceConfig};
 use holdpoint_common::api::{
     AnswerRequest, AsksRequest, ChangeModelRequest, CloseRequest, DebugRequest, HoldRequest,
     InterruptRequest, PolicyRequest, PromptRequest, ReleaseRequest, RenameRequest, RequestError,
-    RunRequest, ToggleRequest, Verb,
+    RunRequest, ToggleRequest, UnqueueRequest, Verb,
 };
 
 pub(super) use self::body::read_ahead;
@@ -64,6 +64,7 @@ fn resources() -> Vec<Resource> {
         )
         .get("List the open asks of a session.", sessions::asks),
         Resource::verb::<PromptRequest>("Send a prompt to a session."),
+        Resource::verb::<UnqueueRequest>("Take a queued prompt back, so that it never runs."),
         Resource::verb::<RunRequest>("Start a run, which works towards a goal in iterations."),
         Resource::at(InterruptRequest::PATH)
             .post("Interrupt the open turn, and the run that it is part of.", verbs::interrupt),

@@ -92,6 +92,7 @@ fn status_of_refusal(refused: &Refused) -> StatusCode {
         Refused::InUse
         | Refused::RunOpen
         | Refused::TurnOpen
+        | Refused::NotQueued { .. }
         | Refused::Answer(AnswerError::AlreadyAnswered { .. }) => StatusCode::CONFLICT,
         Refused::Answer(AnswerError::Unknown { .. }) => StatusCode::NOT_FOUND,
         Refused::EmptyPrompt

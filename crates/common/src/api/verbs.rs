@@ -86,6 +86,38 @@ impl VerbReply for Prompted {
     }
 }
 
+/// A request to take a prompt out of the queue. The prompt is handed back and never runs. Its turn,
+/// once started, is ended by an interrupt instead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UnqueueRequest {
+    /// Id of the queued prompt.
+    pub prompt: PromptId,
+}
+
+impl Verb for UnqueueRequest {
+    type Reply = Unqueued;
+    const PATH: &'static str = "/sessions/{id}/unqueue";
+}
+
+/// The response to a prompt that was taken out of the queue.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Unqueued {
+    /// Id of the prompt.
+    pub prompt: PromptId,
+    /// Text of the prompt.
+    pub text: String,
+    /// Whether the change is saved on disk.
+    pub saved: bool,
+}
+
+impl VerbReply for Unqueued {
+    fn set_saved(&mut self, saved: bool) {
+        self.saved = saved;
+    }
+}
+
 /// A request to start a run: a goal that is worked through in iterations.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

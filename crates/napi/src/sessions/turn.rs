@@ -1,7 +1,7 @@
 //! Functions that start, await and interrupt turns and runs.
 
 use holdpoint_common::api::RunRequest;
-use holdpoint_common::{Outcome, Receipt, TurnId};
+use holdpoint_common::{Outcome, PromptId, Receipt, TurnId};
 use holdpoint_session::{Interruption, SessionHandle};
 use napi::Env;
 use napi::bindgen_prelude::{PromiseRaw, Unknown};
@@ -72,6 +72,24 @@ impl Sessions {
         text: String,
     ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
         self.act_and_keep_alive(env, id, |session| async move { Ok(session.prompt(text).await?) })
+    }
+
+    /// Takes a queued prompt back, so that it never runs. Resolves with its text.
+    ///
+    /// Rejects with `notQueued` if its turn has started, or it has ended.
+    #[napi(
+        catch_unwind,
+        ts_args_type = "id: string, prompt: PromptId",
+        ts_return_type = "Promise<Unqueued>"
+    )]
+    pub fn session_unqueue<'env>(
+        &self,
+        env: &'env Env,
+        id: String,
+        prompt: Unknown<'_>,
+    ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
+        let prompt = argument::<PromptId>(env, "prompt", prompt)?;
+        promise(env, self.act(id, move |session| async move { Ok(session.unqueue(prompt).await?) }))
     }
 
     /// Starts a run: a goal that is worked through in iterations until no task is left or the run

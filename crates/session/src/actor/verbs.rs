@@ -4,7 +4,7 @@ use actix::prelude::*;
 use holdpoint_common::api::{
     AnswerRequest, Answered, AsksRequest, CloseRequest, DebugRequest, HoldRequest, InterruptReply,
     InterruptRequest, PromptRequest, Prompted, ReleaseRequest, RenameRequest, RunRequest,
-    RunStarted, ToggleRequest, Verb, VerbReply,
+    RunStarted, ToggleRequest, UnqueueRequest, Unqueued, Verb, VerbReply,
 };
 use holdpoint_common::{Hold, HoldState, Refused, Who};
 
@@ -70,6 +70,17 @@ impl<V: Act> Handler<ByClient<V>> for SessionActor {
 impl Act for PromptRequest {
     fn done(&self, _by: &Who, Prompted { prompt, position, .. }: &Prompted, _: &SessionActor) {
         tracing::info!(%prompt, position, "prompt accepted");
+    }
+}
+
+impl Act for UnqueueRequest {
+    // A prompt is taken out only once, so it is enough to bound the prompts.
+    fn check(&self, _: &SessionActor) -> Result<(), Refused> {
+        Ok(())
+    }
+
+    fn done(&self, by: &Who, Unqueued { prompt, .. }: &Unqueued, _: &SessionActor) {
+        tracing::info!(%prompt, %by, "prompt taken out of the queue");
     }
 }
 

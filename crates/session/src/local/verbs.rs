@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use holdpoint_common::api::{
     AnswerRequest, AsksRequest, ChangeModelRequest, CloseRequest, DebugRequest, HoldRequest,
     InterruptRequest, PolicyRequest, PromptRequest, ReleaseRequest, RenameRequest, RunRequest,
-    ToggleRequest, Verb,
+    ToggleRequest, UnqueueRequest, Verb,
 };
 use holdpoint_common::{Refused, SessionError, SessionId, Supplies};
 
@@ -64,6 +64,7 @@ macro_rules! by_manager {
 
 by_actor!(
     PromptRequest,
+    UnqueueRequest,
     RunRequest,
     InterruptRequest,
     HoldRequest,

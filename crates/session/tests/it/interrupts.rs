@@ -7,8 +7,8 @@ use std::sync::{Arc, Barrier, Mutex};
 use futures_util::{StreamExt, stream};
 use holdpoint_common::api::InterruptRequest;
 use holdpoint_common::{
-    Fact, FileMark, Limits, Outcome, PauseKind, PauseResponse, PolicyMode, PromptFact,
-    SessionStatus, StopHow, ToolFact, ToolStatus, TurnFact, Who,
+    Fact, FileMark, Limits, Outcome, PauseKind, PauseResponse, PolicyMode, PromptFact, PromptId,
+    Refused, SessionError, SessionStatus, StopHow, ToolFact, ToolStatus, TurnFact, Who,
 };
 use holdpoint_session::model::{Catalog, Message, Model, ModelEvent, ModelRequest, ModelStream};
 use holdpoint_session::testing::{Harness, reply, within_patience};
@@ -262,6 +262,61 @@ async fn m_c5_queued_prompts_are_handed_back() {
     let started =
         events.facts().filter(|fact| matches!(fact, Fact::Turn(TurnFact::Started { .. }))).count();
     assert_eq!(started, 1, "the queued prompts are not run");
+}
+
+#[tokio::test]
+async fn m_c5_a_queued_prompt_is_taken_back_and_the_others_run() {
+    let harness = Harness::start();
+    let first = harness.model.then_live();
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    let one = session.prompt("one").await.unwrap().prompt;
+    events.step_started().await;
+    let two = session.prompt("two").await.unwrap().prompt;
+    session.prompt("three").await.unwrap();
+    let unqueued = session.unqueue(two).await.unwrap();
+    assert_eq!((unqueued.prompt, unqueued.text.as_str()), (two, "two"));
+    // One that runs, has ended or never was is not in the queue.
+    for prompt in [one, two, PromptId(99)] {
+        let refused = session.unqueue(prompt).await.unwrap_err();
+        assert!(
+            matches!(refused, SessionError::Refused(Refused::NotQueued { prompt: p }) if p == prompt),
+            "{refused}"
+        );
+    }
+    harness.model.then(reply().text("done"));
+    first.text("done");
+    drop(first);
+    events.turn_finished().await;
+    events.turn_finished().await;
+    let started: Vec<_> = events
+        .facts()
+        .filter_map(|fact| match fact {
+            Fact::Turn(TurnFact::Started { prompt, .. }) => Some(*prompt),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(started, [one, PromptId(3)]);
+}
+
+#[tokio::test]
+async fn m_c5_a_prompt_taken_back_under_a_hold_does_not_run_after_the_release() {
+    let harness = Harness::start();
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    session.hold().await.unwrap();
+    let one = session.prompt("one").await.unwrap().prompt;
+    session.prompt("two").await.unwrap();
+    session.unqueue(one).await.unwrap();
+    harness.model.then(reply().text("done"));
+    session.release().await.unwrap();
+    events.turn_finished().await;
+    assert!(session.snapshot().queue.is_empty());
+    let texts = events.facts().filter_map(|fact| match fact {
+        Fact::Turn(TurnFact::Started { prompt, .. }) => Some(*prompt),
+        _ => None,
+    });
+    assert_eq!(texts.collect::<Vec<_>>(), [PromptId(2)]);
 }
 
 #[tokio::test]

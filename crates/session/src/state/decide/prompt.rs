@@ -1,6 +1,8 @@
-//! The decision for a prompt, and the starts of turns.
+//! The decisions for a prompt and for its removal from the queue, and the starts of turns.
 
-use holdpoint_common::api::{PromptRequest, Prompted};
+use std::sync::Arc;
+
+use holdpoint_common::api::{PromptRequest, Prompted, UnqueueRequest, Unqueued};
 use holdpoint_common::{Hold, PromptFact, PromptId, Refused, TurnFact, Who};
 
 use super::DecisionBuilder;
@@ -45,6 +47,18 @@ impl Decide for PromptRequest {
         }
         let position = if starts { 0 } else { waiting + 1 };
         Ok(Prompted { prompt, position, saved: false })
+    }
+}
+
+impl Decide for UnqueueRequest {
+    fn decide(&self, _by: &Who, builder: &mut DecisionBuilder<'_>) -> Result<Unqueued, Refused> {
+        let prompt = self.prompt;
+        builder.check_open()?;
+        let mut waiting = builder.state.queue.iter().filter_map(|event| queued(event));
+        let found = waiting.find(|(waiting, _)| *waiting == prompt);
+        let (_, text) = found.ok_or(Refused::NotQueued { prompt })?;
+        builder.record(PromptFact::Returned { prompt, text: Arc::clone(text) });
+        Ok(Unqueued { prompt, text: text.to_string(), saved: false })
     }
 }
 

@@ -49,6 +49,7 @@ pub(super) fn refusal(refused: &Refused) -> String {
 pub(super) fn reply(reply: &Reply) -> String {
     match reply {
         Reply::Prompted { prompt, position } => format!("Prompted {prompt} at {position}"),
+        Reply::Unqueued => "Unqueued".to_owned(),
         Reply::RunStarted { turn: Some(turn) } => format!("RunStarted in {turn}"),
         Reply::RunStarted { turn: None } => "RunStarted, held".to_owned(),
         Reply::RunInterrupted => "RunInterrupted".to_owned(),

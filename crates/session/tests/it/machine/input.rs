@@ -5,7 +5,7 @@ use std::sync::Arc;
 use holdpoint_common::api::{
     AnswerRequest, AsksRequest, ChangeModelRequest, CloseRequest, DebugRequest, HoldRequest,
     InterruptReply, InterruptRequest, PolicyRequest, PromptRequest, Prompted, ReleaseRequest,
-    RenameRequest, RunRequest, RunStarted, ToggleRequest, Verb,
+    RenameRequest, RunRequest, RunStarted, ToggleRequest, UnqueueRequest, Verb,
 };
 use holdpoint_common::{
     Answer, AskId, AskRequest, AsksMode, CallId, Event, Hold, HoldState, JobEnd, PolicyMode,
@@ -21,6 +21,7 @@ pub(super) type Decision = state::Decision<Reply>;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Input {
     Prompt { text: String, by: Who },
+    Unqueue { prompt: PromptId, by: Who },
     Run { request: RunRequest, by: Who },
     WaitOver { turn: TurnId },
     Answer { ask: AskId, answer: Answer, by: Who },
@@ -49,6 +50,7 @@ pub(super) enum Input {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Reply {
     Prompted { prompt: PromptId, position: usize },
+    Unqueued,
     RunStarted { turn: Option<TurnId> },
     Answered,
     Interrupting { turn: TurnId },
@@ -77,6 +79,9 @@ pub(super) fn decide(state: &State, moment: Moment<'_>, input: Input) -> Result<
             at.verb(PromptRequest { text }, by, |Prompted { prompt, position, .. }| {
                 Reply::Prompted { prompt, position }
             })
+        }
+        Input::Unqueue { prompt, by } => {
+            at.verb(UnqueueRequest { prompt }, by, |_| Reply::Unqueued)
         }
         Input::Run { request, by } => {
             at.verb(request, by, |RunStarted { turn, .. }| Reply::RunStarted { turn })

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 use holdpoint_common::api::RunRequest;
 use holdpoint_common::{
-    Answer, AskId, AskRequest, AsksMode, HoldState, Outcome, PauseKind, PolicyMode, QuestionReply,
-    RestoreCause, SessionStatus, TaskState, TurnId,
+    Answer, AskId, AskRequest, AsksMode, HoldState, Outcome, PauseKind, PolicyMode, PromptId,
+    QuestionReply, RestoreCause, SessionStatus, TaskState, TurnId,
 };
 use holdpoint_session::state::{CallStage, Clearance, Confirm, Gate, GateReply, Phase, Report};
 
@@ -161,12 +161,17 @@ fn inputs(bench: &Bench) -> Vec<(&'static str, Input)> {
         Answer::Reply { answers: vec![reply] }
     };
     let toggle = |shown| Input::Toggle { shown, by: ben() };
+    let unqueue = |prompt| Input::Unqueue { prompt, by: ben() };
+    let last_prompt =
+        bench.state.snapshot(0, 0, None).queue.last().map_or(PromptId(1), |queued| queued.prompt);
     let draft = piece(turn, bench.state.turn().map_or(1, |turn| turn.step), next);
     let cont = || AskRequest::Pause(pause(PauseKind::Continue));
     vec![
         ("prompt", prompt("words")),
         ("prompt: empty", prompt(" \n")),
         ("prompt: too long", prompt(&"x".repeat(LONGEST + 1))),
+        ("unqueue the last prompt", unqueue(last_prompt)),
+        ("unqueue a prompt that never was", unqueue(PromptId(99))),
         ("run", run(3)),
         ("run: no goal", Input::Run { request: RunRequest::new(" \n"), by: ben() }),
         ("wait over", Input::WaitOver { turn: TurnId(turn) }),

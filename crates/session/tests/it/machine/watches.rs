@@ -656,7 +656,10 @@ impl Property for Receipts {
                     ..
                 }) => {}
                 Fact::Ask(AskFact::Closed { ask, .. }) => self.asks.push(ask.clone()),
-                Fact::Prompt(PromptFact::Returned { prompt, .. }) => self.prompts.push(*prompt),
+                // A prompt that a client takes back before the cut is not in the receipt.
+                Fact::Prompt(PromptFact::Returned { prompt, .. }) if self.cut.is_some() => {
+                    self.prompts.push(*prompt)
+                }
                 Fact::Turn(TurnFact::Finished { outcome, cause, receipt, .. }) => {
                     let (cut, asks, prompts) = (
                         self.cut.take(),
@@ -877,6 +880,7 @@ impl Property for Holds {
                 }
                 Input::Restored { .. } | Input::Shutdown => *cause == HoldCause::Restored,
                 Input::Prompt { .. }
+                | Input::Unqueue { .. }
                 | Input::Answer { .. }
                 | Input::Interrupt { .. }
                 | Input::Release
