@@ -47,10 +47,11 @@ pub(crate) fn serve(folders: &Folders) -> Result<(), CliError> {
     let output = take_output().map_err(|error| {
         CliError::failed(format!("standard output can't be kept for messages: {error}"))
     })?;
+    let hang_up = wire::hang_up(std::io::stdin())?;
     let input = wire::read_lines(std::io::stdin())?;
     let (lines, writing) = wire::write_lines(output)?;
     block_on(async {
-        Connection::new(folders.clone(), lines).serve(input).await;
+        Connection::new(folders.clone(), lines).serve(input, hang_up).await;
         writing.finish().await;
         Ok(())
     })

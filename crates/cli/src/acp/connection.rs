@@ -1,7 +1,7 @@
 //! The connection to one editor: its messages, and the sessions that it has open.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,15 +15,17 @@ use agent_client_protocol_schema::v1::{
 use futures_util::StreamExt;
 use futures_util::future::{BoxFuture, join_all};
 use futures_util::stream::FuturesUnordered;
+use holdpoint_common::SessionSummary;
 use holdpoint_session::Sessions;
 use holdpoint_session::folders::Folders;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::features::Features;
-use super::rpc::{self, Incoming, Params, failure};
+use super::list::{ListPage, Lists};
+use super::rpc::{self, Incoming, Malformed, Params, failure};
 use super::session::{OpenedSession, Opening, SessionTask, SetReply, Surroundings, ToSession};
-use super::wire::{Line, Lines, MAX_LINE};
+use super::wire::{HangUp, Line, Lines, MAX_LINE};
 use super::{modes, prompt};
 use crate::sessions::discard_unused;
 
@@ -40,6 +42,8 @@ const LAST_REQUESTS: Duration = Duration::from_secs(1);
 enum Finished {
     /// A session is open, and its task can start.
     Opened { request: RequestId, session: Box<OpenedSession> },
+    /// The sessions are known, and a page of them is the reply.
+    Listed { request: RequestId, sessions: Vec<SessionSummary>, page: ListPage },
     /// The request has this reply.
     Reply { request: RequestId, result: Result<Value, Error> },
 }
@@ -56,6 +60,7 @@ pub(super) struct Connection {
     openings: u64,
     /// The mailboxes of the open sessions.
     sessions: HashMap<acp::SessionId, mpsc::Sender<ToSession>>,
+    lists: Lists,
     requests: FuturesUnordered<BoxFuture<'static, Finished>>,
 }
 
@@ -68,14 +73,19 @@ impl Connection {
             unused: HashMap::new(),
             openings: 0,
             sessions: HashMap::new(),
+            lists: Lists::default(),
             requests: FuturesUnordered::new(),
         }
     }
 
     /// Serves the editor until its input ends, or it can't be written to. Sessions and their turns
     /// continue, except for new sessions without a prompt, which are deleted.
-    pub(super) async fn serve(mut self, mut input: mpsc::Receiver<Line>) {
-        self.serve_lines(&mut input).await;
+    pub(super) async fn serve(mut self, mut input: mpsc::Receiver<Line>, hang_up: HangUp) {
+        tokio::select! {
+            () = self.serve_lines(&mut input) => {}
+            // Its last lines can't be handled, because it does not read the replies.
+            () = hang_up.is_final() => {}
+        }
         // Ends the tasks, so that they are not attached any more.
         self.sessions.clear();
         let discards = self.unused.iter().filter_map(|(id, sessions)| {
@@ -104,7 +114,8 @@ impl Connection {
             Line::Whole(line) => rpc::parse(&line),
             Line::TooLong => {
                 let message = format!("the line is longer than {MAX_LINE} bytes");
-                Err(failure(ErrorCode::InvalidRequest, message))
+                let error = failure(ErrorCode::InvalidRequest, message);
+                Err(Malformed { id: RequestId::Null, error })
             }
         };
         match incoming {
@@ -119,7 +130,7 @@ impl Connection {
                 }
             }
             Ok(Incoming::Reply { id, result }) => self.reply(id, result).await,
-            Err(error) => self.lines.reply::<Value>(&RequestId::Null, Err(error)).await,
+            Err(Malformed { id, error }) => self.lines.reply::<Value>(&id, Err(error)).await,
         }
     }
 
@@ -292,6 +303,10 @@ impl Connection {
     async fn finish(&mut self, finished: Finished) {
         match finished {
             Finished::Reply { request, result } => self.lines.reply(&request, result).await,
+            Finished::Listed { request, sessions, page } => {
+                let page = self.lists.page(&sessions, &page);
+                self.lines.reply(&request, page).await;
+            }
             Finished::Opened { request, session } => {
                 let id = acp::SessionId::new(session.handle.id().as_str());
                 let opening = session.opening;
@@ -313,11 +328,31 @@ impl Connection {
     }
 }
 
-/// Checks the folder of a request.
+/// Refuses a system prompt.
 ///
 /// # Errors
-/// An error for the editor, if the path is not absolute.
-fn check_folder(folder: &Path) -> Result<(), Error> {
+/// An error for the editor, if there is one.
+fn check_system_prompt(prompt: Option<&acp::SystemPrompt>) -> Result<(), Error> {
+    if prompt.is_none() {
+        return Ok(());
+    }
+    let hint = "put the instructions into the file AGENTS.md of the folder, or into the prompt";
+    Err(failure(ErrorCode::InvalidParams, "`systemPrompt` is not supported")
+        .data(serde_json::json!({ "hint": hint })))
+}
+
+/// Checks the folders of a request. A session works in one folder.
+///
+/// # Errors
+/// An error for the editor, if the path is not absolute, or there are additional folders.
+fn check_folders(folder: &Path, additional: &[PathBuf]) -> Result<(), Error> {
+    if !additional.is_empty() {
+        let message = "`additionalDirectories` are not supported: a session works in one folder";
+        let hint = "open the session in a folder that contains all of them";
+        return Err(
+            failure(ErrorCode::InvalidParams, message).data(serde_json::json!({ "hint": hint }))
+        );
+    }
     if folder.is_absolute() {
         return Ok(());
     }

@@ -1,7 +1,7 @@
 //! JSON-RPC messages: reads those of the editor and writes those of the agent.
 
 use agent_client_protocol_schema::v1::{Error, ErrorCode, RequestId, SessionId};
-use holdpoint_common::SessionError;
+use holdpoint_common::{Refused, SessionError};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -44,13 +44,21 @@ impl Params {
     }
 }
 
-/// The fields of any message. `id` and `error` are values, so that a wrong one gets an error.
+/// A message that can't be read: the error to send, and the id of the request.
+#[derive(Debug)]
+pub(super) struct Malformed {
+    pub(super) id: RequestId,
+    pub(super) error: Error,
+}
+
+/// The fields of any message. All but the parameters are values, so that a wrong one gets an error
+/// with the id of its request.
 #[derive(Deserialize)]
 struct Message {
     #[serde(default)]
     id: Option<Value>,
     #[serde(default)]
-    method: Option<String>,
+    method: Option<Value>,
     #[serde(default)]
     params: Option<Box<RawValue>>,
     #[serde(default)]
@@ -62,27 +70,38 @@ struct Message {
 /// Reads a line from the editor.
 ///
 /// # Errors
-/// The error to send. The id of its request is unknown.
-pub(super) fn parse(line: &[u8]) -> Result<Incoming, Error> {
+/// The error to send. A reply never gets one.
+pub(super) fn parse(line: &[u8]) -> Result<Incoming, Malformed> {
+    let batch = "batches are not supported: send each message on a line of its own";
+    let is_batch = line.trim_ascii_start().starts_with(b"[");
     let message: Message = serde_json::from_slice(line).map_err(|error| {
-        if error.is_data() && line.trim_ascii_start().starts_with(b"[") {
-            let message = "batches are not supported: send each message on a line of its own";
-            failure(ErrorCode::InvalidRequest, message.to_owned())
+        let error = if error.is_data() && is_batch {
+            failure(ErrorCode::InvalidRequest, batch)
         } else if error.is_data() {
             failure(ErrorCode::InvalidRequest, format!("not a JSON-RPC message: {error}"))
         } else {
             failure(ErrorCode::ParseError, format!("not JSON: {error}"))
-        }
+        };
+        Malformed { id: RequestId::Null, error }
     })?;
+    // The fields of a message can also be read from a list.
+    if is_batch {
+        return Err(malformed(None, batch));
+    }
     let Message { id, method, params, result, error } = message;
-    let id = id.map(serde_json::from_value::<RequestId>).transpose().map_err(|_| {
-        failure(ErrorCode::InvalidRequest, "`id` must be a string or a whole number".to_owned())
-    })?;
+    let has_id = id.is_some();
+    let known = id.and_then(|id| serde_json::from_value::<RequestId>(id).ok());
     let params = Params(params);
-    match (method, id) {
-        (Some(method), Some(id)) => Ok(Incoming::Request { id, method, params }),
-        (Some(method), None) => Ok(Incoming::Notification { method, params }),
-        (None, Some(id)) => {
+    match (method, known) {
+        (Some(Value::String(method)), Some(id)) => Ok(Incoming::Request { id, method, params }),
+        (Some(Value::String(_)), None) if has_id => {
+            Err(malformed(None, "`id` must be a string or a whole number"))
+        }
+        (Some(Value::String(method)), None) => Ok(Incoming::Notification { method, params }),
+        (Some(_), id) => Err(malformed(id, "`method` must be a string")),
+        // A reply to an unknown request has the id null.
+        (None, known) if has_id || result.is_some() || error.is_some() => {
+            let id = known.unwrap_or(RequestId::Null);
             let result = match error {
                 None => Ok(result.unwrap_or_default()),
                 Some(error) => {
@@ -91,11 +110,13 @@ pub(super) fn parse(line: &[u8]) -> Result<Incoming, Error> {
             };
             Ok(Incoming::Reply { id, result })
         }
-        (None, None) => {
-            let message = "a message needs a `method` or an `id`".to_owned();
-            Err(failure(ErrorCode::InvalidRequest, message))
-        }
+        (None, _) => Err(malformed(None, "a message needs a `method` or an `id`")),
     }
+}
+
+fn malformed(id: Option<RequestId>, message: &str) -> Malformed {
+    let error = failure(ErrorCode::InvalidRequest, message);
+    Malformed { id: id.unwrap_or(RequestId::Null), error }
 }
 
 impl Lines {
@@ -129,6 +150,34 @@ pub(super) fn failure(code: ErrorCode, message: impl Into<String>) -> Error {
     Error::new(code.into(), message)
 }
 
+/// The failure of a request, before it is put into words for the editor.
+#[derive(Debug)]
+pub(super) enum Failure {
+    Cli(CliError),
+    Session(SessionError),
+}
+
+impl From<CliError> for Failure {
+    fn from(error: CliError) -> Self {
+        Self::Cli(error)
+    }
+}
+
+impl From<SessionError> for Failure {
+    fn from(error: SessionError) -> Self {
+        Self::Session(error)
+    }
+}
+
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Cli(error) => from_cli_error(&error),
+            Failure::Session(error) => from_session_error(error),
+        }
+    }
+}
+
 /// An error of the program: its message and hint, in one line and apart.
 pub(super) fn from_cli_error(error: &CliError) -> Error {
     let code = match () {
@@ -142,7 +191,25 @@ pub(super) fn from_cli_error(error: &CliError) -> Error {
 
 /// An error of a session.
 pub(super) fn from_session_error(error: SessionError) -> Error {
-    from_cli_error(&error.into())
+    from_cli_error(&in_the_editor(error))
+}
+
+/// The error with a hint that the user of an editor can follow. The hints of the command line name
+/// its options.
+pub(super) fn in_the_editor(error: SessionError) -> CliError {
+    let hint = match &error {
+        SessionError::Refused(Refused::EmptyPrompt) => "write a prompt",
+        SessionError::Refused(Refused::QueueFull { .. }) => {
+            "wait until the session has run some of them, or cancel some"
+        }
+        SessionError::Workspace { .. } => "open the session in another folder",
+        SessionError::Sandbox { .. } => "set another `sandbox` in the configuration",
+        SessionError::UnknownSession { .. } => "it may have been deleted: open another session",
+        SessionError::NotLive { .. } => "load the session again",
+        SessionError::Stopped => "try again when the daemon has stopped, which starts another one",
+        _ => return error.into(),
+    };
+    CliError::from(error).hint(hint)
 }
 
 /// The error for a session that is not open in this connection.
@@ -153,27 +220,62 @@ pub(super) fn not_open(id: &SessionId) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use holdpoint_common::SandboxLevel;
+
     use super::*;
 
     #[test]
     fn m_h1_a_malformed_line_is_answered_with_the_reason() {
-        for (line, code) in [
-            (&b"{"[..], -32700),
-            (b"\xff\xfe", -32700),
-            (b"[]", -32600),
-            (b"[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\"}]", -32600),
-            (b"7", -32600),
-            (b"{}", -32600),
-            (b"{\"id\": 1.5, \"method\": \"initialize\"}", -32600),
-            (b"{\"id\": {}, \"method\": \"initialize\"}", -32600),
-            (b"{\"id\": 1, \"method\": 7}", -32600),
+        let null = RequestId::Null;
+        let seven = || RequestId::Number(7);
+        for (line, code, id) in [
+            (&b"{"[..], -32700, null.clone()),
+            (b"\xff\xfe", -32700, null.clone()),
+            (b"[]", -32600, null.clone()),
+            (b"[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\"}]", -32600, null.clone()),
+            (b"7", -32600, null.clone()),
+            (b"{}", -32600, null.clone()),
+            (b"{\"id\": 1.5, \"method\": \"initialize\"}", -32600, null.clone()),
+            (b"{\"id\": {}, \"method\": \"initialize\"}", -32600, null.clone()),
+            (b"{\"id\": 7, \"method\": 9}", -32600, seven()),
+            (b"{\"id\": 7, \"method\": [], \"result\": 1}", -32600, seven()),
         ] {
-            let error = parse(line).unwrap_err();
+            let malformed = parse(line).unwrap_err();
             let shown = String::from_utf8_lossy(line).into_owned();
-            assert_eq!(i32::from(error.code), code, "{shown}");
+            assert_eq!((i32::from(malformed.error.code), malformed.id), (code, id), "{shown}");
         }
         let nested = [b"[".repeat(100_000), b"]".repeat(100_000)].concat();
         assert!(parse(&nested).is_err());
+    }
+
+    /// An answer to an answer could go back and forth without end.
+    #[test]
+    fn m_h1_a_reply_is_never_answered() {
+        for line in [
+            &br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"not JSON"}}"#[..],
+            br#"{"jsonrpc":"2.0","error":{"code":-32700,"message":"not JSON"}}"#,
+            br#"{"jsonrpc":"2.0","id":1.5,"result":{}}"#,
+            br#"{"jsonrpc":"2.0","id":null,"error":7}"#,
+        ] {
+            let read = parse(line);
+            assert!(
+                matches!(read, Ok(Incoming::Reply { id: RequestId::Null, .. })),
+                "{}: {read:?}",
+                String::from_utf8_lossy(line)
+            );
+        }
+    }
+
+    #[test]
+    fn m_h1_hints_name_no_options_of_the_command_line() {
+        let workspace =
+            SessionError::Workspace { path: "/gone".to_owned(), message: "gone".to_owned() };
+        let sandbox = SessionError::Sandbox { level: SandboxLevel::Bwrap, message: "no".into() };
+        for error in [workspace, sandbox, Refused::EmptyPrompt.into(), SessionError::Stopped] {
+            let shown = from_session_error(error);
+            let hint = shown.data.as_ref().unwrap()["hint"].as_str().unwrap();
+            assert!(!shown.message.contains("--") && !hint.contains("standard input"), "{shown:?}");
+        }
     }
 
     #[test]

@@ -5,12 +5,14 @@
 //! the daemon run beside the stream of events. So a slow request delays no event, and the end of a
 //! prompt is replied to in the order of the events.
 
+mod cancels;
 mod open_asks;
 mod operations;
+mod orders;
 mod prompts;
+mod requests;
 mod stream;
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use agent_client_protocol_schema::v1::{
@@ -25,6 +27,7 @@ use tokio::sync::mpsc;
 
 use self::open_asks::OpenAsks;
 use self::operations::Operations;
+use self::orders::Orders;
 use self::prompts::Prompts;
 use super::features::Features;
 use super::modes::{self, Change, Models};
@@ -44,9 +47,9 @@ pub(super) enum ToSession {
         request: RequestId,
         text: String,
     },
-    /// Cancel the open prompts.
+    /// Cancel the open turn and the open prompts.
     Cancel,
-    /// Cancel this request, if it is an open prompt.
+    /// Cancel this request, if it is one of the session.
     CancelRequest(RequestId),
     Set {
         request: RequestId,
@@ -107,8 +110,7 @@ pub(super) struct SessionTask {
     mailbox: mpsc::Receiver<ToSession>,
     updates: Updates,
     prompts: Prompts,
-    /// The prompts that wait to be sent, at most as many as may be open.
-    unsent: VecDeque<(RequestId, String)>,
+    orders: Orders,
     asks: OpenAsks,
     operations: Operations,
     /// The number of the last event that the editor has.
@@ -136,7 +138,7 @@ impl SessionTask {
             mailbox,
             updates,
             prompts: Prompts::default(),
-            unsent: VecDeque::new(),
+            orders: Orders::default(),
             asks: OpenAsks::default(),
             operations: Operations::default(),
             after: 0,
@@ -177,11 +179,12 @@ impl SessionTask {
 
     /// Replies to everything that is open, because the session is closed.
     async fn end(&mut self) {
+        let closed = rpc::from_session_error(Refused::Closed.into());
+        self.fail_orders(&closed).await;
         while !self.operations.is_empty() {
             let done = self.operations.next().await;
             self.done(done).await;
         }
-        let closed = rpc::from_session_error(Refused::Closed.into());
         self.fail_prompts(&closed).await;
         self.withdraw_asks().await;
         self.mailbox.close();
@@ -249,8 +252,13 @@ impl SessionTask {
             }
             self.follow_asks(event).await;
             let max_steps = self.handle.snapshot().settings.max_steps;
-            for (request, reply) in self.prompts.event(event, max_steps) {
-                self.around.lines.reply(&request, reply).await;
+            match self.prompts.to_repeat(event) {
+                Some((request, text)) => self.orders.repeat(request, text),
+                None => {
+                    for (request, reply) in self.prompts.event(event, max_steps) {
+                        self.around.lines.reply(&request, reply).await;
+                    }
+                }
             }
             if let Some(Fact::Session(
                 SessionFact::ModelChanged { .. } | SessionFact::PolicyChanged { .. },
@@ -262,6 +270,8 @@ impl SessionTask {
         if !events.is_empty() {
             let snapshot = self.handle.snapshot();
             self.show_title(&snapshot).await;
+            self.pursue_cancels();
+            self.next_order();
         }
     }
 
@@ -298,24 +308,29 @@ impl SessionTask {
     /// Ends the task, because the editor has opened the session again and a new task shows it.
     async fn replaced(&mut self) {
         self.withdraw_asks().await;
-        let message = "the connection no longer shows the session, which keeps the prompt";
-        self.fail_prompts(&rpc::failure(ErrorCode::InvalidRequest, message)).await;
+        let message = "the session was opened again in this connection; it keeps the prompt";
+        let error = rpc::failure(ErrorCode::InvalidRequest, message);
+        self.fail_orders(&error).await;
+        self.fail_prompts(&error).await;
+        while !self.operations.is_empty() {
+            let done = self.operations.next().await;
+            self.done(done).await;
+        }
     }
 
     /// Replies to all open prompts with the same error.
     async fn fail_prompts(&mut self, error: &Error) {
-        self.unsent.clear();
+        self.orders.take_prompts();
         for (request, reply) in self.prompts.fail(error) {
             self.around.lines.reply(&request, reply).await;
         }
     }
 
-    /// The error for more open prompts than a session may have.
-    fn too_many_prompts() -> Error {
-        let limit = prompts::MAX_PROMPTS;
-        rpc::failure(
-            ErrorCode::InvalidRequest,
-            format!("{limit} prompts of this session are open, which is the limit"),
-        )
+    /// Replies to all orders that wait, except for prompts, with the same error.
+    async fn fail_orders(&mut self, error: &Error) {
+        self.orders.take_prompts();
+        for order in self.orders.take_all() {
+            self.fail(&order.request, error.clone()).await;
+        }
     }
 }

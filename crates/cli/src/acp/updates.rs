@@ -1,8 +1,7 @@
 //! Turns the events of a session into updates for the editor.
 //!
-//! A pure function of the events and the state that they have built up, except that the old text of
-//! a file is read before a call writes it. The words about events are those of the terminal, from
-//! the [`Narrator`]. `docs/protocols.md` has the whole table.
+//! A pure function of the events and the state that they have built up. The words about events are
+//! those of the terminal, from the [`Narrator`]. `docs/protocols.md` has the whole table.
 
 mod calls;
 mod items;
@@ -14,13 +13,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use agent_client_protocol_schema::v1::{
-    ContentBlock, ContentChunk, Cost, CurrentModeUpdate, MessageId, Notice, NoticeSeverity, Plan,
+    ContentBlock, ContentChunk, CurrentModeUpdate, MessageId, Notice, NoticeSeverity, Plan,
     PlanEntry, PlanEntryPriority, PlanEntryStatus, SessionUpdate, ToolCallContent, UsageUpdate,
 };
 use holdpoint_common::{
     Ask, AssistantMessage, Block, Body, CallId, ContextFill, Delta, Event, Fact, HeadAndTail,
     ItemId, ItemKind, Part, PromptFact, PromptId, SessionFact, Snapshot, Task, TaskState, Tasks,
-    ToolFact, ToolResult, TurnFact, Usage,
+    ToolFact, ToolResult, TurnFact,
 };
 
 use self::calls::Calls;
@@ -29,9 +28,6 @@ use self::items::Items;
 use super::features::Features;
 use crate::narrator::{Narration, Narrator, Remark};
 use crate::tone::Tone;
-
-/// The code of ISO 4217 for no currency: prices are configured without one.
-const NO_CURRENCY: &str = "XXX";
 
 /// The updates of one session.
 pub(super) struct Updates {
@@ -48,7 +44,6 @@ pub(super) struct Updates {
     /// Whether the events are history.
     is_past: bool,
     tasks: Tasks,
-    cost: Option<u64>,
 }
 
 impl Updates {
@@ -65,7 +60,6 @@ impl Updates {
             is_own_turn: false,
             is_past: false,
             tasks: Tasks::default(),
-            cost: None,
         }
     }
 
@@ -87,11 +81,10 @@ impl Updates {
 
     /// The state that no later event repeats: the tasks, and how full the context is.
     pub(super) fn state(&mut self, snapshot: &Snapshot) -> Vec<SessionUpdate> {
-        self.cost = snapshot.usage.cost;
         self.tasks =
             Tasks { tasks: Arc::clone(&snapshot.tasks), notes: Arc::clone(&snapshot.notes) };
         let plan = (!snapshot.tasks.is_empty()).then(|| plan(&snapshot.tasks));
-        let usage = snapshot.context.map(|context| self.usage(context));
+        let usage = snapshot.context.map(usage);
         plan.into_iter().chain(usage).collect()
     }
 
@@ -153,9 +146,8 @@ impl Updates {
                 vec![plan(&self.tasks.tasks)]
             }
             Fact::Turn(TurnFact::AssistantMessage(message)) => self.message(message),
-            Fact::Turn(TurnFact::StepFinished { usage, context, .. }) => {
-                self.add_cost(usage);
-                context.map(|context| self.usage(context)).into_iter().collect()
+            Fact::Turn(TurnFact::StepFinished { context, .. }) => {
+                context.map(usage).into_iter().collect()
             }
             Fact::Tool(ToolFact::Started { call }) => {
                 vec![SessionUpdate::ToolCallUpdate(self.calls.started(*call))]
@@ -176,7 +168,7 @@ impl Updates {
             }
             Part::Call(call) => {
                 let in_terminal = self.features.terminal_output;
-                let added = self.calls.add(call, &self.workspace, in_terminal, !self.is_past);
+                let added = self.calls.add(call, &self.workspace, in_terminal);
                 Some(SessionUpdate::ToolCall(added))
             }
         };
@@ -187,17 +179,6 @@ impl Updates {
         let rest = self.items.finish(result.call.item(), &result.output);
         let updates = self.calls.finished(result, &rest);
         updates.into_iter().map(SessionUpdate::ToolCallUpdate).collect()
-    }
-
-    fn add_cost(&mut self, usage: &Usage) {
-        let mut sum = Usage { cost: self.cost, ..Usage::default() };
-        sum += *usage;
-        self.cost = sum.cost;
-    }
-
-    fn usage(&self, context: ContextFill) -> SessionUpdate {
-        let cost = self.cost.map(|millionths| Cost::new(millionths as f64 / 1e6, NO_CURRENCY));
-        SessionUpdate::UsageUpdate(UsageUpdate::new(context.tokens, context.limit).cost(cost))
     }
 
     fn narration(
@@ -286,6 +267,12 @@ pub(super) fn plan(tasks: &[Task]) -> SessionUpdate {
         Some(PlanEntry::new(task.title.clone(), PlanEntryPriority::Medium, status))
     };
     SessionUpdate::Plan(Plan::new(tasks.iter().filter_map(entry).collect()))
+}
+
+/// How full the context is. The cost is left out: its currency is not known, because prices are
+/// configured without one.
+fn usage(context: ContextFill) -> SessionUpdate {
+    SessionUpdate::UsageUpdate(UsageUpdate::new(context.tokens, context.limit))
 }
 
 /// A piece of the agent's text or thought.

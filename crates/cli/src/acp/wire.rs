@@ -4,8 +4,11 @@
 //! editor that sends too fast is read later, and one that does not read is written to later.
 
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::os::fd::AsFd;
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::error::CliError;
@@ -18,6 +21,12 @@ const WAITING_IN: usize = 4;
 const WAITING_OUT: usize = 64;
 /// How long the last lines may take to be written, if the editor does not read them.
 const LAST_LINES: Duration = Duration::from_secs(1);
+
+/// How long the last lines of an editor that is gone may take to be handled.
+const LAST_INPUT: Duration = Duration::from_secs(5);
+
+/// The moment at which the editor closes the input.
+pub(super) struct HangUp(oneshot::Receiver<()>);
 
 /// A line from the editor.
 #[derive(Debug, PartialEq, Eq)]
@@ -37,9 +46,9 @@ pub(super) fn read_lines(
 ) -> Result<mpsc::Receiver<Line>, CliError> {
     let (sender, lines) = mpsc::channel(WAITING_IN);
     let read = move || {
-        let mut input = BufReader::new(input);
+        let mut input = LineReader::new(BufReader::new(input), MAX_LINE);
         // An input that can't be read has ended.
-        while let Ok(Some(line)) = read_line(&mut input, MAX_LINE) {
+        while let Ok(Some(line)) = input.next() {
             if sender.blocking_send(line).is_err() {
                 return;
             }
@@ -49,34 +58,83 @@ pub(super) fn read_lines(
     Ok(lines)
 }
 
-/// Reads a line; `None` at the end of the input. Blank lines are skipped.
-fn read_line(input: &mut impl BufRead, max: usize) -> io::Result<Option<Line>> {
-    let mut line = Vec::new();
-    let mut too_long = false;
-    loop {
-        let available = match input.fill_buf() {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            available => available?,
-        };
-        if available.is_empty() {
-            // A last line without an end may be cut, so it is not a message.
-            return Ok(None);
+/// Waits on a thread of its own until the other end of `input` is closed, even while its last lines
+/// are not read yet. A file or a terminal has no such end.
+///
+/// # Errors
+/// Fails if the thread can't be started.
+pub(super) fn hang_up(input: impl AsFd + Send + 'static) -> Result<HangUp, CliError> {
+    let (sender, hung_up) = oneshot::channel();
+    let wait = move || {
+        let mut polled = [PollFd::new(&input, PollFlags::empty())];
+        loop {
+            match poll(&mut polled, None) {
+                Err(Errno::INTR) => {}
+                Err(_) => return,
+                Ok(_) if polled[0].revents().intersects(PollFlags::HUP | PollFlags::ERR) => break,
+                Ok(_) => return,
+            }
         }
-        let end = available.iter().position(|byte| *byte == b'\n');
-        let piece = &available[..end.unwrap_or(available.len())];
-        too_long |= line.len() + piece.len() > max;
-        if too_long {
-            line = Vec::new();
-        } else {
-            line.extend_from_slice(piece);
+        // The connection may have ended already.
+        let _ = sender.send(());
+    };
+    spawn("acp hang-up", wait)?;
+    Ok(HangUp(hung_up))
+}
+
+impl HangUp {
+    /// Waits until the input has been hung up for so long that the editor can't be expected to read
+    /// the replies to its last lines.
+    pub(super) async fn is_final(self) {
+        match self.0.await {
+            Ok(()) => tokio::time::sleep(LAST_INPUT).await,
+            Err(_) => std::future::pending().await,
         }
-        let used = end.map_or(available.len(), |end| end + 1);
-        input.consume(used);
-        match end {
-            Some(_) if too_long => return Ok(Some(Line::TooLong)),
-            Some(_) if line.trim_ascii().is_empty() => line.clear(),
-            Some(_) => return Ok(Some(Line::Whole(line))),
-            None => {}
+    }
+}
+
+/// Reads lines of at most `max` bytes.
+struct LineReader<R> {
+    input: R,
+    max: usize,
+    /// Whether the rest of the line is skipped, because it is too long.
+    skips: bool,
+}
+
+impl<R: BufRead> LineReader<R> {
+    fn new(input: R, max: usize) -> Self {
+        Self { input, max, skips: false }
+    }
+
+    /// Reads a line; `None` at the end of the input. Blank lines are skipped. A line that is too
+    /// long is reported as soon as its length is known, and its rest is skipped.
+    fn next(&mut self) -> io::Result<Option<Line>> {
+        let mut line = Vec::new();
+        loop {
+            let available = match self.input.fill_buf() {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                available => available?,
+            };
+            if available.is_empty() {
+                // A last line without an end may be cut, so it is not a message.
+                return Ok(None);
+            }
+            let end = available.iter().position(|byte| *byte == b'\n');
+            let piece = &available[..end.unwrap_or(available.len())];
+            let is_too_long = !self.skips && line.len() + piece.len() > self.max;
+            let is_skipped = self.skips || is_too_long;
+            if !is_skipped {
+                line.extend_from_slice(piece);
+            }
+            let used = end.map_or(available.len(), |end| end + 1);
+            self.input.consume(used);
+            self.skips = is_skipped && end.is_none();
+            match end {
+                _ if is_too_long => return Ok(Some(Line::TooLong)),
+                Some(_) if is_skipped || line.trim_ascii().is_empty() => line.clear(),
+                Some(_) => return Ok(Some(Line::Whole(line))),
+                None => {}
+            }
         }
     }
 }
@@ -146,8 +204,8 @@ mod tests {
     use super::*;
 
     fn lines(input: &[u8], max: usize, room: usize) -> Vec<Line> {
-        let mut input = BufReader::with_capacity(room, input);
-        std::iter::from_fn(|| read_line(&mut input, max).unwrap()).collect()
+        let mut input = LineReader::new(BufReader::with_capacity(room, input), max);
+        std::iter::from_fn(|| input.next().unwrap()).collect()
     }
 
     #[test]
@@ -155,9 +213,12 @@ mod tests {
         let whole = |text: &[u8]| Line::Whole(text.to_owned());
         for room in [1, 3, 100] {
             assert_eq!(
-                lines(b"one\n\n \r\n12345\n123456\ntwo\nno end", 5, room),
+                lines(b"one\n\n \r\n12345\n123456\ntwo\ncut", 5, room),
                 [whole(b"one"), whole(b"12345"), Line::TooLong, whole(b"two")]
             );
+            // One without an end is reported, too.
+            let endless = b"x".repeat(1000);
+            assert_eq!(lines(&endless, 5, room), [Line::TooLong]);
         }
     }
 }

@@ -5,6 +5,7 @@ mod asks;
 mod cancelling;
 mod editor;
 mod faults;
+mod orders;
 mod outside;
 mod prompts;
 mod servers;

@@ -13,10 +13,10 @@ use holdpoint_session::model::Catalog;
 use holdpoint_session::{AttachFrom, OpenSession, SessionHandle, Sessions};
 use serde_json::Value;
 
-use super::{Finished, check_folder};
-use crate::acp::list;
+use super::{Finished, check_folders, check_system_prompt};
+use crate::acp::list::ListPage;
 use crate::acp::modes::Models;
-use crate::acp::rpc::{failure, from_cli_error};
+use crate::acp::rpc::{Failure, failure};
 use crate::acp::servers::servers;
 use crate::acp::session::{OpenedSession, Opening};
 use crate::error::CliError;
@@ -36,8 +36,9 @@ pub(super) enum Open {
 /// # Errors
 /// An error for the editor, if the request can't be carried out.
 pub(super) fn new(request: NewSessionRequest) -> Result<Open, Error> {
-    let NewSessionRequest { cwd, mcp_servers, .. } = request;
-    check_folder(&cwd)?;
+    let NewSessionRequest { cwd, additional_directories, mcp_servers, system_prompt, .. } = request;
+    check_folders(&cwd, &additional_directories)?;
+    check_system_prompt(system_prompt.as_ref())?;
     Ok(Open::New { cwd, servers: servers(mcp_servers)? })
 }
 
@@ -46,8 +47,16 @@ pub(super) fn new(request: NewSessionRequest) -> Result<Open, Error> {
 /// # Errors
 /// An error for the editor, if the request can't be carried out.
 pub(super) fn load(request: LoadSessionRequest) -> Result<Open, Error> {
-    let LoadSessionRequest { session_id: id, cwd, mcp_servers, .. } = request;
-    check_folder(&cwd)?;
+    let LoadSessionRequest {
+        session_id: id,
+        cwd,
+        additional_directories,
+        mcp_servers,
+        system_prompt,
+        ..
+    } = request;
+    check_folders(&cwd, &additional_directories)?;
+    check_system_prompt(system_prompt.as_ref())?;
     let servers = servers(mcp_servers)?;
     Ok(Open::Saved { id, servers, from: AttachFrom::start(), opening: Opening::Load })
 }
@@ -58,8 +67,17 @@ pub(super) fn load(request: LoadSessionRequest) -> Result<Open, Error> {
 /// # Errors
 /// An error for the editor, if the request can't be carried out.
 pub(super) fn resume(request: ResumeSessionRequest) -> Result<Open, Error> {
-    let ResumeSessionRequest { session_id: id, cwd, mcp_servers, meta, .. } = request;
-    check_folder(&cwd)?;
+    let ResumeSessionRequest {
+        session_id: id,
+        cwd,
+        additional_directories,
+        mcp_servers,
+        system_prompt,
+        meta,
+        ..
+    } = request;
+    check_folders(&cwd, &additional_directories)?;
+    check_system_prompt(system_prompt.as_ref())?;
     let servers = servers(mcp_servers)?;
     let cursor = meta.as_ref().and_then(|meta| meta.get("holdpoint")?.get("cursor"));
     let from = match cursor.map(Value::as_u64) {
@@ -86,11 +104,11 @@ impl Open {
     pub(super) async fn carry_out(self, request: RequestId, folders: Arc<Folders>) -> Finished {
         match self.open(&folders).await {
             Ok(session) => Finished::Opened { request, session: Box::new(session) },
-            Err(error) => Finished::Reply { request, result: Err(from_cli_error(&error)) },
+            Err(error) => Finished::Reply { request, result: Err(error.into()) },
         }
     }
 
-    async fn open(self, folders: &Folders) -> Result<OpenedSession, CliError> {
+    async fn open(self, folders: &Folders) -> Result<OpenedSession, Failure> {
         let brought = match &self {
             Self::New { servers, .. } | Self::Saved { servers, .. } => servers.clone(),
         };
@@ -116,21 +134,26 @@ fn own_id(id: &SessionId) -> Result<OwnId, CliError> {
     id.0.parse().map_err(CliError::usage)
 }
 
-/// Lists sessions.
+/// Lists sessions. The page is made from them by the connection, which knows the earlier ones.
 pub(super) async fn list(
     request: RequestId,
     folders: Arc<Folders>,
     list: ListSessionsRequest,
 ) -> Finished {
+    let ListSessionsRequest { cwd, cursor, .. } = list;
     let listed = async {
+        let folder = match cwd {
+            // The folder may be gone; its sessions are still listed.
+            Some(cwd) => Some(cwd.canonicalize().unwrap_or(cwd)),
+            None => None,
+        };
         let sessions = Client::new(&folders).await?.sessions.list().await?;
-        Ok::<_, CliError>(sessions)
+        Ok::<_, Failure>((sessions, ListPage { folder, cursor: cursor.map(String::from) }))
     };
-    let result = match listed.await {
-        Ok(sessions) => list::page(&sessions, &list).map(json),
-        Err(error) => Err(from_cli_error(&error)),
-    };
-    Finished::Reply { request, result }
+    match listed.await {
+        Ok((sessions, page)) => Finished::Listed { request, sessions, page },
+        Err(error) => Finished::Reply { request, result: Err(error.into()) },
+    }
 }
 
 /// Deletes a saved session.
@@ -138,9 +161,9 @@ pub(super) async fn delete(request: RequestId, folders: Arc<Folders>, id: Sessio
     let deleted = async {
         let id = own_id(&id)?;
         Client::new(&folders).await?.sessions.delete(id.as_str()).await?;
-        Ok::<_, CliError>(json(DeleteSessionResponse::new()))
+        Ok::<_, Failure>(json(DeleteSessionResponse::new()))
     };
-    let result = deleted.await.map_err(|error| from_cli_error(&error));
+    let result = deleted.await.map_err(Error::from);
     Finished::Reply { request, result }
 }
 

@@ -105,7 +105,7 @@ impl SessionTask {
         match asks::read(&ask, replies, self.around.features.forms, result) {
             Next::Answer(answer) => self.operations.answer(&self.handle, ask.id, answer),
             Next::Ask(replies) => self.ask(ask, replies).await,
-            Next::Interrupt => self.operations.interrupt(&self.handle),
+            Next::Interrupt => self.operations.interrupt(&self.handle, self.prompts.turn()),
             // An editor that cancels the prompt also closes its questions.
             Next::StaysOpen(_) if self.prompts.has_cancelled() => {}
             Next::StaysOpen(reason) => {

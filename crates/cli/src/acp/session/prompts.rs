@@ -33,7 +33,28 @@ struct Open {
     request: RequestId,
     /// The prompt; `None` while it is being sent.
     prompt: Option<PromptId>,
-    cancelled: bool,
+    cancel: Cancel,
+}
+
+/// The progress of cancelling a prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cancel {
+    No,
+    /// It begins when the session has accepted the prompt.
+    Wanted,
+    /// The prompt is being taken out of the queue.
+    Unqueueing,
+    /// The prompt is not in the queue, and the start of its turn has not arrived.
+    AwaitsTurn,
+    /// The turn of the prompt is being interrupted.
+    Interrupting,
+}
+
+/// The next step of cancelling a prompt.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum CancelStep {
+    Unqueue(PromptId),
+    Interrupt(TurnId),
 }
 
 /// The open turn, from its events.
@@ -44,12 +65,19 @@ struct OpenTurn {
     steps: u32,
     /// Whether the provider refused the conversation.
     refused: bool,
+    /// Whether it is interrupted because one of its prompts was cancelled.
+    is_cut_for_one: bool,
 }
 
 impl Prompts {
     /// Whether no further prompt may be opened.
     pub(super) fn is_full(&self) -> bool {
         self.open.len() >= MAX_PROMPTS
+    }
+
+    /// The open turn, if its start was seen.
+    pub(super) fn turn(&self) -> Option<TurnId> {
+        self.turn.as_ref().map(|turn| turn.id)
     }
 
     /// Whether a prompt is being sent.
@@ -64,7 +92,7 @@ impl Prompts {
 
     /// Adds a prompt that is being sent.
     pub(super) fn sending(&mut self, request: RequestId) {
-        self.open.push(Open { request, prompt: None, cancelled: false });
+        self.open.push(Open { request, prompt: None, cancel: Cancel::No });
     }
 
     /// Notes that the session has accepted a prompt. Returns the reply if its turn is over.
@@ -83,38 +111,100 @@ impl Prompts {
         reply
     }
 
-    /// Removes a prompt that the session has refused.
-    pub(super) fn refused(&mut self, request: &RequestId) {
+    /// Removes a prompt that the session has refused. Returns whether it was open: it may have got
+    /// its reply already.
+    pub(super) fn refused(&mut self, request: &RequestId) -> bool {
+        let before = self.open.len();
         self.open.retain(|open| open.request != *request);
         if !self.is_sending() {
             self.early.clear();
         }
+        self.open.len() < before
     }
 
-    /// Notes that the editor has cancelled all open prompts.
-    pub(super) fn cancel(&mut self) {
-        self.open.iter_mut().for_each(|open| open.cancelled = true);
+    /// Notes that the editor has cancelled everything. The caller interrupts the open turn.
+    pub(super) fn cancel_all(&mut self) {
+        let turn = self.turn.as_ref();
+        for open in &mut self.open {
+            let runs = turn.is_some_and(|turn| open.prompt.is_some_and(|it| turn.has(it)));
+            match open.cancel {
+                _ if runs => open.cancel = Cancel::Interrupting,
+                Cancel::No => open.cancel = Cancel::Wanted,
+                _ => {}
+            }
+        }
+    }
+
+    /// Notes that the editor has cancelled this request, if it is an open prompt.
+    pub(super) fn cancel(&mut self, request: &RequestId) {
+        let cancelled = self.open.iter_mut().find(|open| open.request == *request);
+        if let Some(open) = cancelled.filter(|open| open.cancel == Cancel::No) {
+            open.cancel = Cancel::Wanted;
+        }
     }
 
     /// Whether the editor has cancelled an open prompt.
     pub(super) fn has_cancelled(&self) -> bool {
-        self.open.iter().any(|open| open.cancelled)
+        self.open.iter().any(|open| open.cancel != Cancel::No)
     }
 
-    /// Removes the cancelled prompts that still wait in the queue of a held session, and returns
-    /// their replies. They stay in the queue.
-    pub(super) fn cancelled_in_queue(
-        &mut self,
-        is_queued: impl Fn(PromptId) -> bool,
-    ) -> Vec<(RequestId, Reply)> {
-        let is_over = |open: &mut Open| open.cancelled && open.prompt.is_some_and(&is_queued);
-        let meta = meta(json!({ "queued": true }));
-        let reply = || Ok(PromptResponse::new(StopReason::Cancelled).meta(meta.clone()));
-        self.open.extract_if(.., is_over).map(|open| (open.request, reply())).collect()
+    /// Whether the open turn is interrupted because one of its prompts was cancelled. Its end has not
+    /// arrived, and the other prompts that the interrupt hands back may not have either.
+    pub(super) fn is_cut_for_one(&self) -> bool {
+        self.turn.as_ref().is_some_and(|turn| turn.is_cut_for_one)
     }
 
-    /// Removes all open prompts with the same error.
+    /// The steps by which the cancelled prompts continue. Each is returned once. A turn is not
+    /// interrupted while an order is carried out, so that no later prompt gets into the queue before
+    /// those that are handed back.
+    pub(super) fn cancel_steps(&mut self, is_ordering: bool) -> Vec<CancelStep> {
+        let mut steps = Vec::new();
+        for open in &mut self.open {
+            let Some(prompt) = open.prompt else { continue };
+            let turn = self.turn.as_mut().filter(|turn| turn.has(prompt));
+            match (open.cancel, turn) {
+                (Cancel::Wanted | Cancel::AwaitsTurn, Some(_)) if is_ordering => {}
+                (Cancel::Wanted | Cancel::AwaitsTurn, Some(turn)) => {
+                    open.cancel = Cancel::Interrupting;
+                    turn.is_cut_for_one = true;
+                    steps.push(CancelStep::Interrupt(turn.id));
+                }
+                (Cancel::Wanted, None) => {
+                    open.cancel = Cancel::Unqueueing;
+                    steps.push(CancelStep::Unqueue(prompt));
+                }
+                _ => {}
+            }
+        }
+        steps
+    }
+
+    /// Notes that a cancelled prompt is not in the queue: its turn has started, or it has ended.
+    pub(super) fn not_queued(&mut self, prompt: PromptId) {
+        let open = self.open.iter_mut().find(|open| open.prompt == Some(prompt));
+        open.into_iter().for_each(|open| open.cancel = Cancel::AwaitsTurn);
+    }
+
+    /// The request and the text of a prompt that is to be sent once more: the interrupt of another
+    /// prompt's turn has handed it back.
+    pub(super) fn to_repeat(&mut self, event: &Event) -> Option<(RequestId, String)> {
+        let Some(Fact::Prompt(PromptFact::Returned { prompt, text })) = event.fact() else {
+            return None;
+        };
+        if !self.is_cut_for_one() {
+            return None;
+        }
+        let open = self.open.iter_mut().find(|open| open.prompt == Some(*prompt))?;
+        if open.cancel != Cancel::No {
+            return None;
+        }
+        open.prompt = None;
+        Some((open.request.clone(), text.to_string()))
+    }
+
+    /// Removes all open prompts with the same error. The end of the open turn may not arrive.
     pub(super) fn fail(&mut self, error: &Error) -> Vec<(RequestId, Reply)> {
+        self.turn = None;
         self.early.clear();
         self.open.drain(..).map(|open| (open.request, Err(error.clone()))).collect()
     }
@@ -181,7 +271,7 @@ impl Prompts {
 
     fn begin(&mut self, id: TurnId, prompt: Option<PromptId>) {
         let prompts = prompt.into_iter().collect();
-        self.turn = Some(OpenTurn { id, prompts, steps: 0, refused: false });
+        self.turn = Some(OpenTurn { id, prompts, steps: 0, refused: false, is_cut_for_one: false });
     }
 
     fn end(&mut self, prompt: PromptId, reply: Reply) -> Option<(RequestId, Reply)> {
@@ -195,6 +285,13 @@ impl Prompts {
                 None
             }
         }
+    }
+}
+
+impl OpenTurn {
+    /// Whether the turn works on this prompt.
+    fn has(&self, prompt: PromptId) -> bool {
+        self.prompts.contains(&prompt)
     }
 }
 

@@ -7,7 +7,7 @@ use holdpoint_common::{Event, Refused};
 use holdpoint_session::{AttachFrom, Attachment, ClientEnd, SessionError};
 
 use super::SessionTask;
-use crate::acp::rpc;
+use crate::acp::rpc::Failure;
 use crate::daemon::Daemon;
 use crate::error::CliError;
 
@@ -35,7 +35,7 @@ impl SessionTask {
         let attached = match end {
             ClientEnd::Stopped => Err(stopped()),
             _ if self.breaks > MAX_BREAKS => {
-                Err(CliError::failed("the event stream ends as soon as it has begun"))
+                Err(CliError::failed("the event stream ends as soon as it has begun").into())
             }
             _ => self.attach_again().await,
         };
@@ -43,7 +43,7 @@ impl SessionTask {
             Ok(Some(attachment)) => self.attached(attachment).await,
             // Another client has closed the session.
             Ok(None) => self.is_closed = true,
-            Err(error) => self.fail_prompts(&rpc::from_cli_error(&error)).await,
+            Err(error) => self.fail_prompts(&error.into()).await,
         }
     }
 
@@ -58,21 +58,22 @@ impl SessionTask {
         self.breaks = 0;
         let attached = async {
             Daemon::connect_or_start(&self.around.folders).await?;
-            Ok::<_, CliError>(self.handle.attach(AttachFrom::after(self.after)).await?)
+            Ok::<_, Failure>(self.handle.attach(AttachFrom::after(self.after)).await?)
         };
-        let attachment = attached.await.map_err(|error| rpc::from_cli_error(&error))?;
+        let attachment = attached.await?;
         self.attached(attachment).await;
         Ok(())
     }
 
     /// Attaches after the last event; `None` if the session is closed.
-    async fn attach_again(&self) -> Result<Option<Attachment>, CliError> {
+    async fn attach_again(&self) -> Result<Option<Attachment>, Failure> {
         let from = AttachFrom::after(self.after);
         let attached = match self.handle.attach(from).await {
             Err(SessionError::Unreachable { .. } | SessionError::Disconnected { .. }) => {
                 let folders = &self.around.folders;
                 // A stopped daemon has removed its sockets, a crashed one has left them.
-                if !folders.sockets()?.iter().any(|socket| socket.exists()) {
+                if !folders.sockets().map_err(CliError::from)?.iter().any(|socket| socket.exists())
+                {
                     return Err(stopped());
                 }
                 Daemon::connect_or_start(folders).await?;
@@ -99,6 +100,6 @@ impl SessionTask {
     }
 }
 
-fn stopped() -> CliError {
-    CliError::stopped("the next prompt starts it again and returns to the session")
+fn stopped() -> Failure {
+    CliError::stopped("the next prompt starts it again and returns to the session").into()
 }

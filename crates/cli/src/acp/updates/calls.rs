@@ -1,7 +1,6 @@
 //! Tool calls as an editor shows them: kind, title, locations, diffs and output.
 
 use std::collections::BTreeMap;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use agent_client_protocol_schema::v1::{
@@ -14,9 +13,6 @@ use serde_json::{Value, json};
 
 use crate::acp::prompt::fence;
 use crate::summaries::call_summary;
-
-/// The largest file whose old text is shown beside a new one, in bytes.
-const MAX_OLD_TEXT: u64 = 1024 * 1024;
 
 /// The open calls.
 #[derive(Debug, Default)]
@@ -42,16 +38,15 @@ pub(in crate::acp) fn call_id(call: CallId) -> String {
 }
 
 impl Calls {
-    /// Adds a call. `reads_old` says whether the files are still as they were before the call.
+    /// Adds a call.
     pub(super) fn add(
         &mut self,
         call: &ToolCall,
         workspace: &Path,
         in_terminal: bool,
-        reads_old: bool,
     ) -> ShownCall {
         let in_terminal = in_terminal && call.name == "shell";
-        let diffs = diffs(call, workspace, reads_old);
+        let diffs = diffs(call, workspace);
         let id = call_id(call.id);
         let added = Call {
             call: call.clone(),
@@ -89,7 +84,7 @@ impl Calls {
             input: Value::Null,
             signature: None,
         };
-        let mut shown = self.add(&call, Path::new("/"), false, false).raw_input(None::<Value>);
+        let mut shown = self.add(&call, Path::new("/"), false).raw_input(None::<Value>);
         shown.title = call_title(ask);
         Some(shown)
     }
@@ -256,8 +251,9 @@ fn absolute(path: &str, workspace: &Path) -> PathBuf {
     workspace.join(path)
 }
 
-/// The changes that a call makes to a file, as the texts that it replaces.
-fn diffs(call: &ToolCall, workspace: &Path, reads_old: bool) -> Vec<Diff> {
+/// The changes that a call makes to a file, as its input has them. The old text of a file that is
+/// written as a whole is left out: the call may not be allowed to read it. Its Confirm has the diff.
+fn diffs(call: &ToolCall, workspace: &Path) -> Vec<Diff> {
     let input = &call.input;
     let Some(path) = text(input, "path").map(|path| absolute(path, workspace)) else {
         return Vec::new();
@@ -273,20 +269,8 @@ fn diffs(call: &ToolCall, workspace: &Path, reads_old: bool) -> Vec<Diff> {
         }
         "write_file" => {
             let Some(new) = text(input, "content") else { return Vec::new() };
-            let old = reads_old.then(|| old_text(&path)).flatten();
-            vec![Diff::new(&path, new).old_text(old.filter(|old| old != new))]
+            vec![Diff::new(&path, new)]
         }
         _ => Vec::new(),
     }
-}
-
-/// The text of a file before it is written; `None` if it is new, large or not text.
-fn old_text(path: &Path) -> Option<String> {
-    if !path.metadata().ok()?.is_file() {
-        return None;
-    }
-    let mut text = String::new();
-    let file = std::fs::File::open(path).ok()?;
-    file.take(MAX_OLD_TEXT + 1).read_to_string(&mut text).ok()?;
-    (text.len() as u64 <= MAX_OLD_TEXT).then_some(text)
 }

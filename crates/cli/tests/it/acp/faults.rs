@@ -6,7 +6,7 @@ use rustix::process::{Signal, kill_process};
 use serde_json::json;
 
 use super::editor::{Editor, again, folder};
-use crate::world::{World, rounds};
+use crate::world::{World, rounds, wait};
 
 #[test]
 fn m_h1_a_malformed_line_is_answered_and_the_connection_stays() {
@@ -24,7 +24,16 @@ fn m_h1_a_malformed_line_is_answered_and_the_connection_stays() {
         let error = editor.until("the error", |message| message["error"].is_object());
         assert!(error["id"].is_null(), "{error}");
     }
+    // A request whose method can't be read is answered with its id.
+    editor.line(b"{\"jsonrpc\":\"2.0\",\"id\":700,\"method\":9}");
+    assert_eq!(editor.reply(700).unwrap_err()["code"], -32600);
+    // A reply is never answered, not even one that can't be read.
+    let errors = editor.seen.len();
+    editor
+        .line(b"{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32700,\"message\":\"no\"}}");
+    editor.line(b"{\"jsonrpc\":\"2.0\",\"id\":1.5,\"result\":{}}");
     assert_eq!(editor.fails("session/fork", json!({}))["code"], -32601);
+    assert_eq!(editor.seen.len(), errors + 1, "{:?}", editor.seen);
     assert_eq!(editor.fails("session/prompt", json!({ "prompt": "hi" }))["code"], -32602);
     let unknown = json!({ "sessionId": "k3v9x2m7qa", "prompt": [] });
     assert_eq!(editor.fails("session/prompt", unknown)["code"], -32002);
@@ -43,12 +52,15 @@ fn m_h1_a_line_that_is_too_long_is_refused_with_its_limit() {
     let world = World::new();
     let mut editor = Editor::new(&world);
     let session = editor.open(&world);
-    editor.line("x".repeat(9 * 1024 * 1024).as_bytes());
+    editor.line("x".repeat(30 * 1024 * 1024).as_bytes());
     let error = editor.until("the error", |message| message["error"].is_object());
     assert!(error["error"]["message"].as_str().unwrap().contains("8388608"), "{error}");
+    assert!(error["id"].is_null(), "{error}");
     // A line within the limit can still be a prompt that is too long for the session.
     let long = editor.prompt(&session, &"x".repeat(4 * 1024 * 1024));
     assert!(editor.reply(long).unwrap_err()["data"]["hint"].is_string());
+    let errors = editor.seen.iter().filter(|message| message["error"].is_object());
+    assert_eq!(errors.count(), 2, "the rest of the long line is skipped");
     assert_eq!(editor.play(&session, "say One."), "end_turn");
 }
 
@@ -88,7 +100,7 @@ fn t_f14_every_line_is_a_message_through_crashes_and_noise() {
     let noise = "shell: echo out; echo err >&2; kill -9 $$\n---\n\
                  shell: printf '\\x1b[2J\\xff{\"jsonrpc\":\"2.0\"}\\n'\n---\n\
                  say After \\n{}\\n noise.";
-    for round in 0..rounds(30, 1000) {
+    for round in 0..rounds(20, 1000) {
         match round % 10 {
             3 => {
                 let prompt = editor.prompt(&session, "say One.\nhang");
@@ -151,4 +163,23 @@ fn m_h1_standard_output_has_messages_only() {
         let message: serde_json::Value = serde_json::from_str(line).unwrap();
         assert_eq!(message["jsonrpc"], "2.0");
     }
+}
+
+/// As many replies as fill the output, and as many requests as the input holds.
+#[test]
+fn m_h1_the_agent_ends_with_its_input_although_nobody_reads_its_output() {
+    let world = World::new();
+    let mut command = world.command(&["acp"]);
+    command.stdin(std::process::Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    for id in 0..1500 {
+        writeln!(input, "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"x\"}}").unwrap();
+    }
+    drop(input);
+    assert_eq!(wait(&mut child).code(), Some(0));
+    // The output was full, and was kept until now.
+    let output = child.wait_with_output().unwrap().stdout;
+    let lines = output.iter().filter(|byte| **byte == b'\n').count();
+    assert!(output.len() > 60_000 && lines < 1500, "{} bytes, {lines} lines", output.len());
 }

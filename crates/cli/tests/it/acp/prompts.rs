@@ -76,7 +76,9 @@ fn m_h1_the_reason_of_a_turns_end_reaches_the_editor() {
     assert!(error["data"]["hint"].is_string(), "{error}");
     // A prompt that the session refuses is an error, too.
     let empty = editor.prompt(&session, "  ");
-    assert!(editor.reply(empty).unwrap_err()["message"].as_str().unwrap().contains("empty"));
+    let error = editor.reply(empty).unwrap_err();
+    assert!(error["message"].as_str().unwrap().contains("empty"), "{error}");
+    assert!(!error.to_string().contains("standard input"), "{error}");
     assert_eq!(editor.play(&session, "say Still here."), "end_turn");
     drop(editor);
 

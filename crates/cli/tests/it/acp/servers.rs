@@ -29,6 +29,7 @@ fn m_h1_the_servers_of_an_editor_serve_its_sessions() {
         assert_eq!(editor.reply(prompt).unwrap()["stopReason"], "end_turn");
         let update = editor.updates("tool_call_update").pop().unwrap().to_string();
         assert!(update.contains("completed") && update.contains("worked"), "{update}");
+        assert!(update.contains("marked"), "the server has its variables: {update}");
     };
     work(&mut editor);
     // They are not saved: the editor that opens the session again brings them.

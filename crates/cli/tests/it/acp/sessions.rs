@@ -167,4 +167,34 @@ fn m_h1_a_folder_must_be_absolute_and_exist() {
     assert!(error["message"].as_str().unwrap().contains("absolute"), "{error}");
     let error = editor.fails("session/new", folder(&world.path("gone")));
     assert!(error["data"]["hint"].is_string(), "{error}");
+    assert!(!error.to_string().contains("--cwd"), "the editor has no such option: {error}");
+}
+
+/// They were not announced, and leaving them out would not be noticed.
+#[test]
+fn m_h1_parameters_that_have_no_effect_are_refused() {
+    let world = World::new();
+    let mut editor = Editor::new(&world);
+    let session = editor.open(&world);
+    for (name, value) in [
+        ("additionalDirectories", json!([world.path("home")])),
+        (
+            "systemPrompt",
+            json!({ "mode": "append", "content": [{ "type": "text", "text": "Be brief." }] }),
+        ),
+    ] {
+        for method in ["session/new", "session/load", "session/resume"] {
+            let mut params = again(&world, &session);
+            params[name] = value.clone();
+            let error = editor.fails(method, params);
+            assert_eq!(error["code"], -32602);
+            assert!(error["message"].as_str().unwrap().contains(name), "{method}: {error}");
+            assert!(error["data"]["hint"].is_string(), "{method}: {error}");
+        }
+    }
+    let mut params = folder(&world.path("work"));
+    params["additionalDirectories"] = json!([]);
+    params["systemPrompt"] = Value::Null;
+    params["_meta"] = json!({ "other": 1 });
+    editor.call("session/new", params);
 }

@@ -1,0 +1,148 @@
+//! The orders of the editor to a session: prompts, changes and commands. They are carried out one at
+//! a time in the order of their arrival, so that an earlier one never takes effect after a later
+//! one.
+
+use std::collections::VecDeque;
+
+use agent_client_protocol_schema::v1::RequestId;
+use holdpoint_common::SessionError;
+use holdpoint_session::{Prompted, SessionHandle};
+
+use super::SetReply;
+use crate::acp::commands::Command;
+use crate::acp::modes::Change;
+
+/// The maximum number of orders that wait.
+pub(super) const MAX_ORDERS: usize = 64;
+
+/// An order and its request.
+#[derive(Debug)]
+pub(super) struct Order {
+    pub(super) request: RequestId,
+    pub(super) work: Work,
+    /// Whether it is a prompt that was handed back, and is sent once more.
+    is_repeated: bool,
+}
+
+/// The work of an order.
+#[derive(Debug)]
+pub(super) enum Work {
+    Prompt(String),
+    Set(Change, SetReply),
+    /// A command of the user, which takes the place of a prompt.
+    Command(Command),
+}
+
+/// The result of an order.
+#[derive(Debug)]
+pub(super) enum Ordered {
+    Prompted(Result<Prompted, SessionError>),
+    Set(SetReply, Result<(), SessionError>),
+    Commanded(Result<(), SessionError>),
+}
+
+impl Work {
+    pub(super) async fn carry_out(self, session: &SessionHandle) -> Ordered {
+        match self {
+            Self::Prompt(text) => Ordered::Prompted(session.prompt(text).await),
+            Self::Set(change, reply) => Ordered::Set(reply, set(session, change).await),
+            Self::Command(command) => Ordered::Commanded(match command {
+                Command::Hold => session.hold().await.map(drop),
+                Command::Release => session.release().await.map(drop),
+                Command::Rename(name) => session.rename(name).await,
+            }),
+        }
+    }
+}
+
+async fn set(session: &SessionHandle, change: Change) -> Result<(), SessionError> {
+    match change {
+        Change::Policy(policy) => session.change_policy(policy).await?,
+        Change::Model(model) => session.change_model(model).await?,
+    }
+    // The reply has the new values.
+    session.refresh().await
+}
+
+/// The orders that wait, at most [`MAX_ORDERS`], and the prompts that are sent once more.
+#[derive(Debug, Default)]
+pub(super) struct Orders(VecDeque<Order>);
+
+impl Orders {
+    /// Adds an order.
+    ///
+    /// # Errors
+    /// Gives the request back if too many wait.
+    pub(super) fn push(&mut self, request: RequestId, work: Work) -> Result<(), RequestId> {
+        if self.0.len() >= MAX_ORDERS {
+            return Err(request);
+        }
+        self.0.push_back(Order { request, work, is_repeated: false });
+        Ok(())
+    }
+
+    /// Adds a prompt that was handed back, before all new orders.
+    pub(super) fn repeat(&mut self, request: RequestId, text: String) {
+        let at = self.0.iter().take_while(|order| order.is_repeated).count();
+        self.0.insert(at, Order { request, work: Work::Prompt(text), is_repeated: true });
+    }
+
+    /// Removes the first order.
+    pub(super) fn pop(&mut self) -> Option<Order> {
+        self.0.pop_front()
+    }
+
+    /// Removes the order of this request, if it waits.
+    pub(super) fn remove(&mut self, request: &RequestId) -> Option<Order> {
+        let at = self.0.iter().position(|order| order.request == *request)?;
+        self.0.remove(at)
+    }
+
+    /// Removes the prompts.
+    pub(super) fn take_prompts(&mut self) -> Vec<Order> {
+        let (prompts, others) = std::mem::take(&mut self.0)
+            .into_iter()
+            .partition(|order| matches!(order.work, Work::Prompt(_)));
+        self.0 = others;
+        Vec::from(prompts)
+    }
+
+    /// Removes all orders.
+    pub(super) fn take_all(&mut self) -> Vec<Order> {
+        std::mem::take(&mut self.0).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn requests(orders: Vec<Order>) -> Vec<RequestId> {
+        orders.into_iter().map(|order| order.request).collect()
+    }
+
+    #[test]
+    fn m_h1_prompts_that_are_sent_once_more_come_first_and_in_order() {
+        let mut orders = Orders::default();
+        let prompt = || Work::Prompt("p".to_owned());
+        orders.push(RequestId::Number(3), prompt()).unwrap();
+        orders.repeat(RequestId::Number(1), "p".to_owned());
+        orders.repeat(RequestId::Number(2), "p".to_owned());
+        orders.push(RequestId::Number(4), Work::Command(Command::Hold)).unwrap();
+        orders.push(RequestId::Number(5), prompt()).unwrap();
+        assert!(orders.remove(&RequestId::Number(5)).is_some());
+        assert!(orders.remove(&RequestId::Number(5)).is_none());
+        assert_eq!(requests(orders.take_prompts()), [1, 2, 3].map(RequestId::Number));
+        assert_eq!(requests(orders.take_all()), [RequestId::Number(4)]);
+    }
+
+    #[test]
+    fn m_h1_more_orders_than_the_limit_are_refused() {
+        let mut orders = Orders::default();
+        for number in 0..64 {
+            orders.push(RequestId::Number(number), Work::Command(Command::Hold)).unwrap();
+        }
+        let refused = orders.push(RequestId::Number(64), Work::Command(Command::Hold));
+        assert_eq!(refused, Err(RequestId::Number(64)));
+    }
+}
