@@ -10,7 +10,7 @@ use holdpoint_session::folders::Folders;
 use crate::commands::{
     acp, answer, asks, attach, close, completions, config, daemon, hold, inbox, interrupt, list,
     logs, r#loop, man, mcp, models, new, policy, prompt, rename, rm, run, show, status, transfer,
-    unqueue, wait,
+    trust, unqueue, wait,
 };
 use crate::daemon::Daemon;
 use crate::error::{CliError, exit};
@@ -68,6 +68,7 @@ enum Command {
     Models(models::Args),
     Policy(policy::Args),
     Mcp(mcp::Args),
+    Trust(trust::Args),
     Config(config::Args),
     Completions(completions::Args),
     Man(man::Args),
@@ -144,6 +145,7 @@ fn carry_out_command(
         Some(Command::Models(args)) => models::carry_out(&args, folders, ui),
         Some(Command::Policy(args)) => policy::carry_out(&args, folders, ui),
         Some(Command::Mcp(args)) => mcp::carry_out(&args, folders, ui),
+        Some(Command::Trust(args)) => trust::carry_out(&args, folders, ui),
         Some(Command::Config(args)) => config::carry_out(&args, folders, ui),
         Some(Command::Completions(args)) => completions::carry_out(&args, ui),
         Some(Command::Man(args)) => man::carry_out(&args, Cli::command(), ui),
@@ -168,7 +170,7 @@ mod tests {
     fn clients_that_are_commands_are_named_as_the_command_line() {
         for command in Cli::command().get_subcommands() {
             // These do not connect to sessions, or are the client of an editor.
-            if !matches!(command.get_name(), "config" | "man" | "acp") {
+            if !matches!(command.get_name(), "config" | "man" | "acp" | "trust") {
                 assert!(COMMANDS.contains(&command.get_name()), "{}", command.get_name());
             }
         }

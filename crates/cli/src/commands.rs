@@ -26,5 +26,6 @@ pub(crate) mod run;
 pub(crate) mod show;
 pub(crate) mod status;
 pub(crate) mod transfer;
+pub(crate) mod trust;
 pub(crate) mod unqueue;
 pub(crate) mod wait;

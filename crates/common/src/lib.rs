@@ -107,8 +107,9 @@ pub use supplies::{Certificates, ModelSupplies, Proxies, Supplies};
 
 // MCP servers.
 pub use mcp::{
-    MAX_MCP_NAME, MAX_MCP_SERVERS, MAX_MCP_SETTINGS, McpFileError, McpServer, McpServerError,
-    McpServers, check_mcp_servers, parse_mcp_file,
+    FOLDER_MCP_FILE, FolderServers, MAX_FOLDER_MCP_FILE, MAX_MCP_NAME, MAX_MCP_SERVERS,
+    MAX_MCP_SETTINGS, McpFileError, McpServer, McpServerError, McpServers, check_mcp_servers,
+    parse_mcp_file,
 };
 
 // The web tool.

@@ -1,6 +1,7 @@
 //! MCP servers: programs that provide tools over the Model Context Protocol.
 
 mod file;
+mod folder;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 pub use file::{McpFileError, parse_mcp_file};
+pub use folder::{FOLDER_MCP_FILE, FolderServers, MAX_FOLDER_MCP_FILE};
 
 /// Maximum number of MCP servers of one session.
 pub const MAX_MCP_SERVERS: usize = 32;

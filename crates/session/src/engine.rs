@@ -15,11 +15,15 @@ use holdpoint_tools::{
 use thiserror::Error;
 use tokio::runtime;
 
+#[cfg(feature = "folders")]
+use crate::folder_servers::FolderSource;
 use crate::instructions::UserFile;
 use crate::local::{LoadMeter, RefusalLog};
 use crate::manager::{Manager, Shutdown};
 use crate::model::Catalog;
 use crate::sandboxes::Sandboxes;
+#[cfg(not(feature = "folders"))]
+use crate::session_env::source_maker;
 use crate::session_env::{EngineEnv, McpMaker, ToolboxMaker};
 use crate::sessions::Sessions;
 use crate::store::{Memory, SessionStore};
@@ -48,6 +52,8 @@ pub struct EngineBuilder {
     limits: Limits,
     toolbox: ToolboxMaker,
     mcp: Option<McpMaker>,
+    #[cfg(feature = "folders")]
+    trust: Option<crate::folders::TrustStore>,
     supervisor: Supervisor,
     own_folders: Vec<PathBuf>,
     sandbox_folder: Option<PathBuf>,
@@ -73,6 +79,8 @@ impl Engine {
             limits: Limits::default(),
             toolbox: Arc::new(|_| builtin_tools()),
             mcp: None,
+            #[cfg(feature = "folders")]
+            trust: None,
             supervisor: Supervisor::None,
             own_folders: Vec::new(),
             sandbox_folder: None,
@@ -160,6 +168,14 @@ impl EngineBuilder {
         Self { mcp: Some(Arc::new(make)), ..self }
     }
 
+    /// Also starts the MCP servers that the folder of a session names in `.mcp.json`, if the user
+    /// trusts their content. Otherwise the session reports that they are not started. Without this,
+    /// or without a client of MCP servers, the file is not read.
+    #[cfg(feature = "folders")]
+    pub fn folder_servers(self, trust: crate::folders::TrustStore) -> Self {
+        Self { trust: Some(trust), ..self }
+    }
+
     /// Sets the supervisor that ends the processes of tools. Without one, a process that leaves its
     /// process group is not ended, and no process is ended if this process is killed.
     pub fn supervisor(self, supervisor: Supervisor) -> Self {
@@ -221,12 +237,16 @@ impl EngineBuilder {
             .build()
             .map_err(|error| failed(&error))?;
         let is_saved = self.store.is_durable();
+        #[cfg(feature = "folders")]
+        let mcp = FolderSource::maker(self.mcp, self.trust);
+        #[cfg(not(feature = "folders"))]
+        let mcp = self.mcp.map(source_maker);
         let engine = EngineEnv {
             catalog: Arc::new(self.catalog),
             store: self.store,
             limits: Arc::new(self.limits),
             toolbox: self.toolbox,
-            mcp: self.mcp,
+            mcp,
             sandboxes: Sandboxes::new(
                 self.sandbox_folder,
                 self.sandbox,

@@ -6,6 +6,7 @@
 
 mod lock;
 mod private;
+mod trust;
 
 use std::ffi::OsString;
 use std::io;
@@ -19,6 +20,8 @@ use holdpoint_tools::{Ancestry, SupervisorAbove};
 pub use lock::{LockError, SessionsLock};
 pub use private::{Exposed, check_file, make_folder, open, open_unchangeable};
 pub(crate) use private::{check, check_above};
+pub(crate) use trust::read_untrusted;
+pub use trust::{TrustStore, TrustedFolder};
 
 /// The maximum length of a socket's path in bytes: the size in `sockaddr_un`, without the closing
 /// zero.
@@ -217,6 +220,12 @@ impl Folders {
     #[must_use]
     pub fn web(&self) -> PathBuf {
         self.data.join("web")
+    }
+
+    /// The folders whose MCP servers the user trusts.
+    #[must_use]
+    pub fn trust(&self) -> TrustStore {
+        TrustStore::new(self.data.join("trust"))
     }
 
     /// The folder that contains all the others, if the user has set one.

@@ -48,6 +48,8 @@ pub mod context;
 mod engine;
 mod error;
 #[cfg(feature = "folders")]
+mod folder_servers;
+#[cfg(feature = "folders")]
 pub mod folders;
 pub mod form;
 mod gone_servers;
@@ -78,6 +80,8 @@ mod turn;
 
 // Setup.
 pub use engine::{Engine, EngineBuilder, StartError, builtin_tools};
+#[cfg(feature = "folders")]
+pub use folder_servers::folder_servers;
 pub use load::Load;
 pub use local::{LoadMeter, RefusalLog, SessionChanges};
 

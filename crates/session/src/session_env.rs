@@ -24,6 +24,13 @@ use crate::store::SessionStore;
 
 pub(crate) type ToolboxMaker = Arc<dyn Fn(&SessionSettings) -> Toolbox + Send + Sync>;
 pub(crate) type McpMaker = Arc<dyn Fn(McpServers) -> Box<dyn ToolSource> + Send + Sync>;
+/// Creates the source of a session's tools, if it needs one.
+pub(crate) type SourceMaker = Arc<dyn Fn(McpServers) -> Option<Box<dyn ToolSource>> + Send + Sync>;
+
+/// A source for the servers of a client alone, if there are any.
+pub(crate) fn source_maker(make: McpMaker) -> SourceMaker {
+    Arc::new(move |servers| (!servers.is_empty()).then(|| make(servers)))
+}
 
 /// The store, catalog, limits and runtime that all sessions of an engine share.
 pub(crate) struct EngineEnv {
@@ -31,7 +38,7 @@ pub(crate) struct EngineEnv {
     pub(crate) store: Arc<dyn SessionStore>,
     pub(crate) limits: Arc<Limits>,
     pub(crate) toolbox: ToolboxMaker,
-    pub(crate) mcp: Option<McpMaker>,
+    pub(crate) mcp: Option<SourceMaker>,
     pub(crate) supervisor: Supervisor,
     pub(crate) own_folders: Vec<PathBuf>,
     pub(crate) sandboxes: Sandboxes,
@@ -52,7 +59,7 @@ pub(crate) struct SessionEnv {
     /// reaches the open turn and the next actor.
     pub(crate) workspace: watch::Sender<Arc<Workspace>>,
     pub(crate) toolbox: ToolboxMaker,
-    pub(crate) mcp: Option<McpMaker>,
+    pub(crate) mcp: Option<SourceMaker>,
     pub(crate) mcp_servers: McpServers,
     pub(crate) supervisor: Supervisor,
     pub(crate) limits: Arc<Limits>,
@@ -164,8 +171,11 @@ impl SessionEnv {
         let gone = gone_servers::notice(&state.history(), &self.mcp_servers);
         let toolbox = gone.into_iter().fold((self.toolbox)(state.settings()), Toolbox::with_notice);
         match &self.mcp {
-            _ if self.mcp_servers.is_empty() => toolbox,
-            Some(mcp) => toolbox.with_source(mcp(self.mcp_servers.clone())),
+            Some(mcp) => match mcp(self.mcp_servers.clone()) {
+                Some(source) => toolbox.with_source(source),
+                None => toolbox,
+            },
+            None if self.mcp_servers.is_empty() => toolbox,
             None => {
                 tracing::warn!("the MCP servers are ignored: the engine has no client for them");
                 toolbox

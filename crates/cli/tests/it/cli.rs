@@ -11,7 +11,7 @@ mod model_faults;
 mod models;
 mod pages;
 mod policy;
-mod pty;
+pub(crate) mod pty;
 mod questions;
 mod run;
 mod sessions;

@@ -14,6 +14,7 @@ mod daemon;
 mod screen;
 mod soak;
 mod start;
+mod trust;
 #[allow(dead_code, reason = "shared with the benchmark")]
 mod tty;
 mod world;

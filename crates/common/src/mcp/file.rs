@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::{McpServer, McpServerError, McpServers, check_mcp_servers};
@@ -21,22 +21,38 @@ pub enum McpFileError {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct File {
-    mcp_servers: BTreeMap<String, FileServer>,
+pub(super) struct File {
+    pub(super) mcp_servers: BTreeMap<String, FileServer>,
 }
 
 /// A server in a file. Other programs have further keys, which are ignored.
-#[derive(Deserialize)]
-struct FileServer {
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct FileServer {
+    #[serde(skip_serializing_if = "Option::is_none")]
     command: Option<String>,
-    #[serde(default)]
-    args: Vec<String>,
-    #[serde(default)]
-    env: BTreeMap<String, String>,
-    cwd: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) args: Vec<String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) env: BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) cwd: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
-    #[serde(default)]
-    disabled: bool,
+    #[serde(default, skip_serializing)]
+    pub(super) disabled: bool,
+}
+
+impl FileServer {
+    /// The program of the server, or the problem if it has none.
+    pub(super) fn command(&self) -> Result<&str, String> {
+        match (&self.command, &self.url) {
+            (Some(command), _) => Ok(command),
+            (None, Some(_)) => {
+                Err("it has a `url`: only servers with a `command` are supported".to_owned())
+            }
+            (None, None) => Err("`command` is missing".to_owned()),
+        }
+    }
 }
 
 /// Parses a file such as `.mcp.json`: `{"mcpServers": {NAME: {"command", "args", "env", "cwd"}}}`.
@@ -47,18 +63,12 @@ struct FileServer {
 pub fn parse_mcp_file(text: &str) -> Result<McpServers, McpFileError> {
     let File { mcp_servers } = serde_json::from_str(text)?;
     let mut servers = McpServers::new();
-    for (name, FileServer { command, args, env, cwd, url, disabled }) in mcp_servers {
-        if disabled {
-            continue;
-        }
-        let Some(command) = command else {
-            let problem = match url {
-                Some(_) => "it has a `url`: only servers with a `command` are supported",
-                None => "`command` is missing",
-            };
-            return Err(McpServerError { name, problem: problem.to_owned() }.into());
+    for (name, server) in mcp_servers.into_iter().filter(|(_, server)| !server.disabled) {
+        let program = match server.command() {
+            Ok(command) => McpServer::program(command, &server.args),
+            Err(problem) => return Err(McpServerError { name, problem }.into()),
         };
-        servers.insert(name, McpServer { env, cwd, ..McpServer::program(command, args) });
+        servers.insert(name, McpServer { env: server.env, cwd: server.cwd, ..program });
     }
     check_mcp_servers(&servers)?;
     Ok(servers)
