@@ -247,6 +247,15 @@ export type Refused =
       }
     }
   | {
+      code: 'notQueued'
+      details: {
+        /**
+         * Id of the prompt.
+         */
+        prompt: PromptId
+      }
+    }
+  | {
       code: 'notSaving'
       details: {
         /**
@@ -292,6 +301,10 @@ export type Refused =
       details: NameError
     }
   | AnswerError
+/**
+ * Id of an accepted prompt within its session, counted from 1.
+ */
+export type PromptId = number
 /**
  * The reason why a request changed nothing.
  */
@@ -739,10 +752,6 @@ export type Gaps = Gap[]
  * The mode of a policy: its verdict on calls that no rule covers.
  */
 export type PolicyMode = 'ask' | 'edits' | 'sandboxed' | 'all' | 'readonly'
-/**
- * Id of an accepted prompt within its session, counted from 1.
- */
-export type PromptId = number
 /**
  * The boundary at which a hold of a run takes effect.
  */
@@ -2660,6 +2669,23 @@ export interface Prompted {
   saved: boolean
 }
 /**
+ * The response to a prompt that was taken out of the queue.
+ */
+export interface Unqueued {
+  /**
+   * Id of the prompt.
+   */
+  prompt: PromptId
+  /**
+   * Text of the prompt.
+   */
+  text: string
+  /**
+   * Whether the change is saved on disk.
+   */
+  saved: boolean
+}
+/**
  * The response to the start of a run.
  */
 export interface RunStarted {
@@ -3048,6 +3074,16 @@ export interface PromptRequest {
    * Text of the prompt: not blank, at most `limits.max_prompt_bytes` bytes long.
    */
   text: string
+}
+/**
+ * A request to take a prompt out of the queue. The prompt is handed back and never runs. Its turn,
+ * once started, is ended by an interrupt instead.
+ */
+export interface UnqueueRequest {
+  /**
+   * Id of the queued prompt.
+   */
+  prompt: PromptId
 }
 /**
  * A request to start a run: a goal that is worked through in iterations.

@@ -40,7 +40,7 @@ pub(crate) struct FolderSource {
 #[derive(Debug, PartialEq, Eq)]
 enum Progress {
     New,
-    /// The user was told that the servers are not trusted. They are started once they are.
+    /// The servers are reported as not started. They start once nothing prevents it any more.
     Untrusted,
     Done,
 }

@@ -17,9 +17,9 @@ use crate::ui::Ui;
 
 /// Trust the MCP servers that a folder names
 ///
-/// Shows everything that the file `.mcp.json` of the folder would run, and asks. Until you trust it,
-/// sessions in the folder do not start these servers. When the file changes, it is not trusted any
-/// more: the command then shows the difference, and asks again. The servers run in the sandbox,
+/// Shows everything that the file `.mcp.json` of the folder would run, and asks. Until you trust
+/// it, sessions in the folder do not start these servers. When the file changes, it is not trusted
+/// any more: the command then shows the difference, and asks again. The servers run in the sandbox,
 /// without the network.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {

@@ -40,8 +40,8 @@ impl FolderServers {
         self.0.keys().map(String::as_str)
     }
 
-    /// Everything that decides what these servers run, as JSON on several lines. This is the content
-    /// that the user trusts: two files with the same content run the same.
+    /// All settings that decide which programs run and how, as JSON on several lines. This is the
+    /// content that the user trusts: two files with the same content run the same.
     #[must_use]
     pub fn content(&self) -> String {
         // These values can always be written.
@@ -151,7 +151,8 @@ mod tests {
     #[test]
     fn m_g5_variables_of_a_folders_servers_are_replaced() {
         let server = expanded(json!({
-            "command": "${HOME}/bin/x", "args": ["${NO:-d}", "${EMPTY:-e}", "a${EMPTY}b", "$HOME", "${"],
+            "command": "${HOME}/bin/x",
+            "args": ["${NO:-d}", "${EMPTY:-e}", "a${EMPTY}b", "$HOME", "${"],
             "env": { "${HOME}": "${HOME:-x}:${HOME}" }, "cwd": "${NO:-sub}",
         }))
         .unwrap();

@@ -1,5 +1,5 @@
-//! The orders of the editor to a session: prompts, changes and commands. They are carried out one at
-//! a time in the order of their arrival, so that an earlier one never takes effect after a later
+//! The orders of the editor to a session: prompts, changes and commands. They are carried out one
+//! at a time in the order of their arrival, so that an earlier one never takes effect after a later
 //! one.
 
 use std::collections::VecDeque;

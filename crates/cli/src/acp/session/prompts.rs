@@ -148,15 +148,15 @@ impl Prompts {
         self.open.iter().any(|open| open.cancel != Cancel::No)
     }
 
-    /// Whether the open turn is interrupted because one of its prompts was cancelled. Its end has not
-    /// arrived, and the other prompts that the interrupt hands back may not have either.
+    /// Whether the open turn is interrupted because one of its prompts was cancelled. Its end has
+    /// not arrived, and the other prompts that the interrupt hands back may not have either.
     pub(super) fn is_cut_for_one(&self) -> bool {
         self.turn.as_ref().is_some_and(|turn| turn.is_cut_for_one)
     }
 
     /// The steps by which the cancelled prompts continue. Each is returned once. A turn is not
-    /// interrupted while an order is carried out, so that no later prompt gets into the queue before
-    /// those that are handed back.
+    /// interrupted while an order is carried out, so that no later prompt gets into the queue
+    /// before those that are handed back.
     pub(super) fn cancel_steps(&mut self, is_ordering: bool) -> Vec<CancelStep> {
         let mut steps = Vec::new();
         for open in &mut self.open {
@@ -331,7 +331,8 @@ impl TurnEnd<'_> {
         let cause = cause.map(|cause| cause + &receipt);
         let error = self.error.map(str::to_owned).or(cause);
         let message = error.unwrap_or_else(|| format!("the turn ended: {}", self.outcome));
-        let hint = "the session keeps the prompt and the work of the turn; send another prompt to continue";
+        let hint = "the session keeps the prompt and the work of the turn; send another prompt to \
+                    continue";
         meta.insert("message".to_owned(), json!(message));
         meta.insert("hint".to_owned(), json!(hint));
         failure(ErrorCode::InternalError, message).data(json!(meta))

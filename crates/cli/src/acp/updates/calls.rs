@@ -252,7 +252,8 @@ fn absolute(path: &str, workspace: &Path) -> PathBuf {
 }
 
 /// The changes that a call makes to a file, as its input has them. The old text of a file that is
-/// written as a whole is left out: the call may not be allowed to read it. Its Confirm has the diff.
+/// written as a whole is left out: the call may not be allowed to read it. Its Confirm has the
+/// diff.
 fn diffs(call: &ToolCall, workspace: &Path) -> Vec<Diff> {
     let input = &call.input;
     let Some(path) = text(input, "path").map(|path| absolute(path, workspace)) else {
