@@ -29,7 +29,7 @@ pub trait SessionStore: Send + Sync + 'static {
         true
     }
 
-    /// Creates the log of a new session.
+    /// Creates the log of a new session with these contents, all or nothing.
     ///
     /// # Errors
     /// [`StoreError::Taken`] if the session already has a log, [`StoreError::Io`] if the log can't
@@ -37,6 +37,7 @@ pub trait SessionStore: Send + Sync + 'static {
     fn create(
         &self,
         session: &SessionId,
+        contents: NewLog,
     ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>>;
 
     /// Opens the log of an existing session.
@@ -71,6 +72,15 @@ pub trait SessionStore: Send + Sync + 'static {
     /// # Errors
     /// [`StoreError::Unknown`] if there is no such log, [`StoreError::Io`] if it can't be deleted.
     fn delete(&self, session: &SessionId) -> BoxFuture<'static, Result<(), StoreError>>;
+}
+
+/// The contents of a log at its creation. The default is an empty log.
+#[derive(Debug, Clone, Default)]
+pub struct NewLog {
+    /// The session's first fact, with number 1, and its summary.
+    pub first: Option<(Arc<Event>, SessionSummary)>,
+    /// How many numbers are reserved, from 1 on.
+    pub reserved: u64,
 }
 
 /// A session as its store lists it.

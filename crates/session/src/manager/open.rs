@@ -23,7 +23,7 @@ use crate::sandboxes::SandboxedSession;
 use crate::saved::{LoadedSession, damaged_error, load_for_owner};
 use crate::session_env::SessionEnv;
 use crate::state::{Phase, State};
-use crate::store::Numbers;
+use crate::store::{NewLog, Numbers};
 
 impl Registry {
     /// Opens a new session.
@@ -74,15 +74,16 @@ impl Registry {
             max_turn_tokens: open.max_turn_tokens,
         };
         let env = Arc::new(engine.build_env(model, &settings, open.workspace, supplies).await?);
-        let log = engine.store.create(&id).await?;
-        let mut numbers = Numbers::reserve(&*log).await?;
+        let mut numbers = Numbers::of_new_log();
         let body = Body::Fact(Fact::Session(SessionFact::Opened { settings }));
         let first =
             Arc::new(Event { seq: numbers.take(), at: now(), turn: None, step: None, body });
         let Some(state) = State::open(&first) else {
             return Err(damaged_error(&id, "its log does not begin with an opening".to_owned()));
         };
-        log.append(0, vec![first], state.summary()).await?;
+        let first = Some((first, state.summary()));
+        let contents = NewLog { first, reserved: numbers.reserved() };
+        let log = engine.store.create(&id, contents).await?;
         owned.start(0, StartState { state, numbers, log, restored: None, env }).await
     }
 

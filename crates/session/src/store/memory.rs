@@ -9,7 +9,9 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use holdpoint_common::{Event, SessionId, SessionSummary};
 
-use super::{Page, SavedSession, SessionLog, SessionStore, StoreError, end_of_draft, last_seq_of};
+use super::{
+    NewLog, Page, SavedSession, SessionLog, SessionStore, StoreError, end_of_draft, last_seq_of,
+};
 
 /// A store that keeps every log in memory.
 #[derive(Default)]
@@ -55,12 +57,20 @@ impl SessionStore for Memory {
     fn create(
         &self,
         session: &SessionId,
+        NewLog { first, reserved }: NewLog,
     ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
+        let (first, summary) = first.unzip();
+        let contents = LogContents {
+            facts: first.into_iter().collect(),
+            summary,
+            reserved,
+            ..LogContents::default()
+        };
         let made = match lock(&self.logs).entry(session.clone()) {
             Entry::Occupied(_) => Err(StoreError::Taken { session: session.clone() }),
             Entry::Vacant(entry) => {
-                let log =
-                    Arc::new(MemoryLog { session: session.clone(), contents: Mutex::default() });
+                let log = MemoryLog { session: session.clone(), contents: Mutex::new(contents) };
+                let log = Arc::new(log);
                 Ok(Arc::clone(entry.insert(log)) as Arc<dyn SessionLog>)
             }
         };

@@ -17,6 +17,17 @@ impl Numbers {
         Ok(Self(log.reserve(2 * NUMBER_BLOCK).await?))
     }
 
+    /// The numbers of the owner of a new log, which is [created](super::SessionStore::create) with
+    /// [`reserved`](Self::reserved) numbers.
+    pub(crate) fn of_new_log() -> Self {
+        Self(1..1 + 2 * NUMBER_BLOCK)
+    }
+
+    /// The number of the last reserved event.
+    pub(crate) fn reserved(&self) -> u64 {
+        self.0.end - 1
+    }
+
     /// All numbers from `first` on, for facts that are saved before anyone sees them: these need no
     /// reservation.
     pub(crate) fn unreserved_from(first: u64) -> Self {

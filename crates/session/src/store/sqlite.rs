@@ -21,7 +21,7 @@ use futures_util::future::BoxFuture;
 use holdpoint_common::{Delta, Event, Gap, Gaps, SessionId, SessionSummary};
 use tokio::sync::{oneshot, watch};
 
-use super::{Page, SavedSession, SessionLog, SessionStore, StoreError};
+use super::{NewLog, Page, SavedSession, SessionLog, SessionStore, StoreError};
 pub use salvage::Salvaged;
 
 /// The database file in the folder of the store.
@@ -245,10 +245,12 @@ impl SessionStore for Sqlite {
     fn create(
         &self,
         session: &SessionId,
+        contents: NewLog,
     ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
         let made = self.write(writer::WriteRequest::Create {
             session: session.clone(),
             opened: SystemTime::now().into(),
+            contents: Box::new(contents),
         });
         let log = self.log(session);
         async move { made.await.map(|_| log) }.boxed()

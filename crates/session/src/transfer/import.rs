@@ -17,7 +17,7 @@ use super::{FORMAT, Footer, Header, Sum, VERSION};
 use crate::names::{folder_name, fresh_id};
 use crate::saved::OfflineSession;
 use crate::state::{Phase, State};
-use crate::store::{SessionLog, SessionStore, StoreError, last_seq_of};
+use crate::store::{NewLog, SessionLog, SessionStore, StoreError, last_seq_of};
 
 /// The reason why an import failed. A partly saved session is deleted again, as far as the store
 /// allows.
@@ -248,7 +248,7 @@ async fn create(
 ) -> Result<(SessionId, Arc<dyn SessionLog>), StoreError> {
     let mut id = exported_id.clone();
     loop {
-        match store.create(&id).await {
+        match store.create(&id, NewLog::default()).await {
             Ok(log) => return Ok((id, log)),
             Err(StoreError::Taken { .. }) => id = fresh_id(),
             Err(error) => return Err(error),

@@ -8,7 +8,9 @@ use futures_util::future::{BoxFuture, ready};
 use holdpoint_common::{
     Ask, AsksMode, Delta, Event, Fact, Limits, Outcome, PolicyMode, SessionId, TurnFact,
 };
-use holdpoint_session::store::{SavedSession, SessionLog, SessionStore, Sqlite, StoreError};
+use holdpoint_session::store::{
+    NewLog, SavedSession, SessionLog, SessionStore, Sqlite, StoreError,
+};
 use holdpoint_session::testing::{Harness, Recorder, reply};
 use holdpoint_session::transfer::{export, import};
 use holdpoint_session::{AttachFrom, SessionError};
@@ -207,8 +209,9 @@ impl SessionStore for Unreadable {
     fn create(
         &self,
         session: &SessionId,
+        contents: NewLog,
     ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
-        self.0.create(session)
+        self.0.create(session, contents)
     }
 
     fn open(

@@ -49,8 +49,14 @@ async fn t_t2_a_flooded_session_refuses_and_others_answer() {
     let flooded = sessions.open(open.clone()).await.unwrap();
     flooded.prompt("hang").await.unwrap();
 
-    // The memory that the first flood leaves in the allocator is the baseline.
+    // The baseline is what the first flood leaves in the allocator, and what the first turns load.
     flood(&flooded, TASKS * AT_ONCE).await;
+    for _ in 0..NEIGHBOURS {
+        let neighbour = sessions.open(open.clone()).await.unwrap();
+        neighbour.prompt("say here").await.unwrap();
+        within_patience("the turn", neighbour.settled()).await.unwrap();
+        neighbour.close().await.unwrap();
+    }
     let before = resident_kib();
     let answers = Arc::new(AtomicUsize::new(0));
     let neighbours: Vec<_> = (0..NEIGHBOURS)

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use holdpoint_common::SessionId;
-use holdpoint_session::store::{Memory, SavedSession, SessionLog, SessionStore, StoreError};
+use holdpoint_session::store::{
+    Memory, NewLog, SavedSession, SessionLog, SessionStore, StoreError,
+};
 
 /// A store that forgets a session when its last handle is gone, so that saved facts do not count.
 pub(crate) struct Forgetful;
@@ -13,8 +15,9 @@ impl SessionStore for Forgetful {
     fn create(
         &self,
         session: &SessionId,
+        contents: NewLog,
     ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
-        Memory::default().create(session)
+        Memory::default().create(session, contents)
     }
 
     fn open(

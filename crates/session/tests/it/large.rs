@@ -8,7 +8,7 @@ use holdpoint_common::{
 };
 use holdpoint_session::AttachFrom;
 use holdpoint_session::state::State;
-use holdpoint_session::store::{SessionLog, SessionStore, Sqlite};
+use holdpoint_session::store::{NewLog, SessionLog, SessionStore, Sqlite};
 use holdpoint_session::testing::{Harness, reply};
 use holdpoint_tools::testing::{in_own_process, rounds};
 use tempfile::TempDir;
@@ -113,7 +113,8 @@ async fn t_u12_a_session_larger_than_memory_may_be_opens_whole() {
         name: "large".into(),
         ..(*settings).clone()
     };
-    fill(&*store.create(&settings.id).await.unwrap(), settings.clone(), facts).await;
+    fill(&*store.create(&settings.id, NewLog::default()).await.unwrap(), settings.clone(), facts)
+        .await;
 
     let listing = harness.sessions().list().await.unwrap();
     assert!(listing.iter().any(|session| session.name == "large"));

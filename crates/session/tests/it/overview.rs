@@ -10,7 +10,9 @@ use holdpoint_common::api::SessionNews;
 use holdpoint_common::{
     Answer, MAX_TITLE, NameError, PolicyMode, Refused, SessionId, SessionStatus, SessionSummary,
 };
-use holdpoint_session::store::{Memory, SavedSession, SessionLog, SessionStore, StoreError};
+use holdpoint_session::store::{
+    Memory, NewLog, SavedSession, SessionLog, SessionStore, StoreError,
+};
 use holdpoint_session::testing::{Harness, reply, within_patience};
 use holdpoint_session::{SessionError, SessionHandle, Watch};
 use serde_json::json;
@@ -187,8 +189,9 @@ impl SessionStore for Counting {
     fn create(
         &self,
         session: &SessionId,
+        contents: NewLog,
     ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
-        self.store.create(session)
+        self.store.create(session, contents)
     }
 
     fn open(

@@ -16,7 +16,7 @@ use holdpoint_common::{
 };
 use holdpoint_session::model::Message;
 use holdpoint_session::store::{
-    Memory, SavedSession, SessionLog, SessionStore, Sqlite, StoreError,
+    Memory, NewLog, SavedSession, SessionLog, SessionStore, Sqlite, StoreError,
 };
 use holdpoint_session::testing::{Harness, Recorder, reply, within_patience};
 use holdpoint_session::transfer::export;
@@ -154,9 +154,10 @@ impl SessionStore for SlowToList {
     fn create(
         &self,
         session: &SessionId,
+        contents: NewLog,
     ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
         self.made.notify_one();
-        self.store.create(session)
+        self.store.create(session, contents)
     }
 
     fn open(
@@ -226,8 +227,9 @@ impl SessionStore for GatedList {
     fn create(
         &self,
         session: &SessionId,
+        contents: NewLog,
     ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
-        self.store.create(session)
+        self.store.create(session, contents)
     }
 
     fn open(
@@ -730,8 +732,9 @@ impl SessionStore for PanickingStore {
     fn create(
         &self,
         session: &SessionId,
+        contents: NewLog,
     ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
-        self.store.create(session)
+        self.store.create(session, contents)
     }
 
     fn open(

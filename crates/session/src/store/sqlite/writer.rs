@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 use super::files::Identity;
 use super::{Shared, StoreError, rows, schema};
-use crate::store::{end_of_draft, last_seq_of};
+use crate::store::{NewLog, end_of_draft, last_seq_of};
 
 /// The most writes that share a commit.
 const MAX_GROUP: usize = 256;
@@ -27,6 +27,7 @@ pub(super) enum WriteRequest {
     Create {
         session: SessionId,
         opened: Timestamp,
+        contents: Box<NewLog>,
     },
     Append {
         session: SessionId,
@@ -159,7 +160,9 @@ fn write(db: &mut Connection, group: &[PendingWrite]) -> Result<Results, StoreEr
 
 fn write_one(db: &Transaction<'_>, pending: &PendingWrite) -> Result<u64, StoreError> {
     match &pending.request {
-        WriteRequest::Create { session, opened } => create(db, session, *opened),
+        WriteRequest::Create { session, opened, contents } => {
+            create(db, session, *opened, contents)
+        }
         WriteRequest::Append { session, after, facts, summary } => {
             append(db, session, *after, facts, summary)
         }
@@ -176,12 +179,22 @@ fn unknown(session: &SessionId) -> StoreError {
     StoreError::Unknown { session: session.clone() }
 }
 
-fn create(db: &Transaction<'_>, session: &SessionId, opened: Timestamp) -> Result<u64, StoreError> {
+fn create(
+    db: &Transaction<'_>,
+    session: &SessionId,
+    opened: Timestamp,
+    NewLog { first, reserved }: &NewLog,
+) -> Result<u64, StoreError> {
     let opened = i64::try_from(opened.0).unwrap_or(i64::MAX);
-    let insert = "INSERT INTO sessions (id, opened) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
-    match db.prepare_cached(insert)?.execute(params![session.as_str(), opened])? {
-        0 => Err(StoreError::Taken { session: session.clone() }),
-        _ => Ok(0),
+    let insert =
+        "INSERT INTO sessions (id, opened, reserved) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+    let row = params![session.as_str(), opened, reserved.cast_signed()];
+    if db.prepare_cached(insert)?.execute(row)? == 0 {
+        return Err(StoreError::Taken { session: session.clone() });
+    }
+    match first {
+        Some((fact, summary)) => append(db, session, 0, std::slice::from_ref(fact), summary),
+        None => Ok(0),
     }
 }
 

@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use holdpoint_common::{Event, SessionId, SessionSummary};
-use holdpoint_session::store::{Memory, Page, SavedSession, SessionLog, SessionStore, StoreError};
+use holdpoint_session::store::{
+    Memory, NewLog, Page, SavedSession, SessionLog, SessionStore, StoreError,
+};
 use holdpoint_session::testing::within_patience;
 use tokio::sync::watch;
 
@@ -83,8 +85,24 @@ impl SessionStore for GatedStore {
     fn create(
         &self,
         session: &SessionId,
+        contents: NewLog,
     ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
-        self.wrap(self.store.create(session))
+        let (door, session) = (self.clone(), session.clone());
+        let first = contents.first.as_ref().map(|(event, _)| Arc::clone(event));
+        self.tries.fetch_add(1, Ordering::SeqCst);
+        self.wrap(
+            async move {
+                let mut open = door.open.subscribe();
+                let _ = open.wait_for(|open| *open).await;
+                if door.full.load(Ordering::SeqCst) {
+                    return no_space().await;
+                }
+                let log = door.store.create(&session, contents).await?;
+                door.saved.lock().unwrap().extend(first);
+                Ok(log)
+            }
+            .boxed(),
+        )
     }
 
     fn open(

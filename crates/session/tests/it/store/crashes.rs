@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use holdpoint_common::Event;
-use holdpoint_session::store::{SessionStore, Sqlite, StoreError};
+use holdpoint_session::store::{NewLog, SessionStore, Sqlite, StoreError};
 use holdpoint_tests::faults::{Fault, Faults};
 use holdpoint_tools::testing::{again, part, rounds};
 use rusqlite::Connection;
@@ -40,7 +40,7 @@ async fn write_on() -> Result<(), StoreError> {
     let folder = std::env::var_os(STORE).unwrap();
     let store = Sqlite::open(Path::new(&folder))?;
     let log = match store.open(&id("s")).await {
-        Err(StoreError::Unknown { .. }) => store.create(&id("s")).await?,
+        Err(StoreError::Unknown { .. }) => store.create(&id("s"), NewLog::default()).await?,
         log => log?,
     };
     let last = log.read(0..u64::MAX).await?.len() as u64;
@@ -87,7 +87,7 @@ async fn at_every_call(prepare: impl AsyncFn(&Path)) {
                 Sqlite::open(folder.path()).unwrap_or_else(|error| panic!("{case}: {error}"));
             let log = match store.open(&id("s")).await {
                 Err(StoreError::Unknown { .. }) if saved == 0 => {
-                    store.create(&id("s")).await.unwrap()
+                    store.create(&id("s"), NewLog::default()).await.unwrap()
                 }
                 log => log.unwrap_or_else(|error| panic!("{case}: {error}")),
             };
@@ -138,7 +138,7 @@ async fn t_u17_a_store_opens_after_a_crash_at_any_call_of_a_migration() {
 async fn damaged(folder: &Path) {
     let made = TempDir::new().unwrap();
     let store = Sqlite::open(made.path()).unwrap();
-    let log = store.create(&id("s")).await.unwrap();
+    let log = store.create(&id("s"), NewLog::default()).await.unwrap();
     log.append(0, facts(FACTS / 2), summary(&id("s"), "t")).await.unwrap();
     let path = made.path().join("sessions.db");
     let db = Connection::open(&path).unwrap();

@@ -5,7 +5,7 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::sync::Arc;
 
 use holdpoint_common::{Delta, Event, SessionId};
-use holdpoint_session::store::{SessionStore, Sqlite, StoreError};
+use holdpoint_session::store::{NewLog, SessionStore, Sqlite, StoreError};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
@@ -17,7 +17,7 @@ async fn t_u5_garbage_in_one_row_costs_that_row_alone_and_is_a_declared_gap() {
     let store = Sqlite::open(folder.path()).unwrap();
     for name in ["good", "bad"] {
         let session = id(name);
-        let log = store.create(&session).await.unwrap();
+        let log = store.create(&session, NewLog::default()).await.unwrap();
         let facts = (2..6).map(|seq| prompt(seq, "words"));
         let facts = std::iter::once(opened(&session, 1)).chain(facts).collect();
         log.append(0, facts, summary(&session, name)).await.unwrap();
@@ -46,7 +46,7 @@ async fn t_u5_a_lost_row_is_a_declared_gap_at_the_edge_of_a_page_too() {
     let folder = TempDir::new().unwrap();
     let store = Sqlite::open(folder.path()).unwrap();
     let session = id("one");
-    let log = store.create(&session).await.unwrap();
+    let log = store.create(&session, NewLog::default()).await.unwrap();
     let facts = (2..20).map(|seq| prompt(seq, "words"));
     log.append(
         0,
@@ -97,7 +97,7 @@ impl Before {
         let mut sessions = Vec::new();
         for n in 0..6 {
             let session = id(&format!("s{n}"));
-            let log = store.create(&session).await.unwrap();
+            let log = store.create(&session, NewLog::default()).await.unwrap();
             // Of all sizes: rows that share a page, and rows of many pages.
             let facts = (2..40).map(|seq| {
                 prompt(seq, &"words ".repeat(usize::try_from(seq * seq % 1_500).unwrap()))
@@ -157,7 +157,10 @@ impl Before {
         }
         // The store accepts a new session.
         let fresh = id("fresh");
-        let log = store.create(&fresh).await.unwrap_or_else(|error| panic!("{name}: {error}"));
+        let log = store
+            .create(&fresh, NewLog::default())
+            .await
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
         log.append(0, vec![opened(&fresh, 1)], summary(&fresh, "")).await.unwrap();
         for salvaged in store.salvaged() {
             assert!(salvaged.kept_at.exists(), "{name}: the damaged database is kept");
@@ -357,7 +360,7 @@ impl Killed {
         let (path, beside) =
             (folder.path().join("sessions.db"), folder.path().join("sessions.db-wal"));
         let session = id("killed");
-        let log = store.create(&session).await.unwrap();
+        let log = store.create(&session, NewLog::default()).await.unwrap();
         let (mut facts, mut saved) = (vec![opened(&session, 1)], vec![0]);
         log.append(0, facts.clone(), summary(&session, "t")).await.unwrap();
         for seq in 2..40 {

@@ -4,7 +4,7 @@ use std::io::BufRead;
 use std::path::Path;
 use std::process::Stdio;
 
-use holdpoint_session::store::{SessionStore, Sqlite, StoreError};
+use holdpoint_session::store::{NewLog, SessionStore, Sqlite, StoreError};
 use holdpoint_tests::mounts::Mounted;
 use holdpoint_tools::testing::{again, part};
 use tempfile::TempDir;
@@ -71,7 +71,7 @@ async fn t_u10_a_process_that_can_not_write_exits_with_an_error() {
 async fn write(name: &str) {
     let session = id(name);
     let store = Sqlite::open(Path::new(&std::env::var_os(STORE).unwrap())).unwrap();
-    let log = write_with_retries(async || store.create(&session).await).await;
+    let log = write_with_retries(async || store.create(&session, NewLog::default()).await).await;
     write_with_retries(async || {
         log.append(0, vec![opened(&session, 1)], summary(&session, "")).await
     })

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use holdpoint_common::{
     AssistantMessage, Body, Delta, Event, Fact, ItemId, Outcome, Timestamp, TurnFact, TurnId, Usage,
 };
-use holdpoint_session::store::{Memory, Page, SessionStore, Sqlite, StoreError};
+use holdpoint_session::store::{Memory, NewLog, Page, SessionStore, Sqlite, StoreError};
 use tempfile::TempDir;
 
 use super::{event, id, opened, prompt, summary};
@@ -26,7 +26,7 @@ async fn facts_are_read_unchanged_by_range_and_by_newest() {
     let (_folder, stores) = stores();
     for store in stores {
         let session = id("one");
-        let log = store.create(&session).await.unwrap();
+        let log = store.create(&session, NewLog::default()).await.unwrap();
         let facts = vec![
             opened(&session, 1),
             prompt(4, "zero\0 and \u{1f980} and \u{feff}\r\n"),
@@ -65,7 +65,7 @@ async fn two_owners_of_a_session_can_not_both_write() {
     let (_folder, stores) = stores();
     for store in stores {
         let session = id("one");
-        let log = store.create(&session).await.unwrap();
+        let log = store.create(&session, NewLog::default()).await.unwrap();
         log.append(0, vec![opened(&session, 1)], summary(&session, "")).await.unwrap();
         let other = store.open(&session).await.unwrap();
         other.append(1, vec![prompt(5, "first")], summary(&session, "first")).await.unwrap();
@@ -80,7 +80,8 @@ async fn two_owners_of_a_session_can_not_both_write() {
 async fn t_s1_a_page_has_a_megabyte_and_one_fact_at_most() {
     let folder = TempDir::new().unwrap();
     let session = id("large");
-    let log = Sqlite::open(folder.path()).unwrap().create(&session).await.unwrap();
+    let log =
+        Sqlite::open(folder.path()).unwrap().create(&session, NewLog::default()).await.unwrap();
     let text = "x".repeat(200 * 1024);
     let facts: Vec<_> = (2..22).map(|seq| prompt(seq, &text)).collect();
     log.append(
@@ -106,7 +107,7 @@ async fn numbers_are_reserved_once_and_above_every_fact() {
     let (_folder, stores) = stores();
     for store in stores {
         let session = id("one");
-        let log = store.create(&session).await.unwrap();
+        let log = store.create(&session, NewLog::default()).await.unwrap();
         assert_eq!(log.reserve(100).await.unwrap(), 1..101);
         assert_eq!(log.reserve(1).await.unwrap(), 101..102);
         log.append(0, vec![opened(&session, 700)], summary(&session, "")).await.unwrap();
@@ -119,7 +120,7 @@ async fn unused_numbers_are_returned_unless_later_ones_were_reserved() {
     let (_folder, stores) = stores();
     for store in stores {
         let session = id("one");
-        let log = store.create(&session).await.unwrap();
+        let log = store.create(&session, NewLog::default()).await.unwrap();
         let first = log.reserve(100).await.unwrap();
         let second = log.reserve(100).await.unwrap();
         log.give_back(40..first.end).await.unwrap();
@@ -140,7 +141,7 @@ async fn sessions_are_listed_as_saved_last_and_deleted() {
     for store in stores {
         let (one, two) = (id("one"), id("two"));
         for session in [&one, &two] {
-            let log = store.create(session).await.unwrap();
+            let log = store.create(session, NewLog::default()).await.unwrap();
             log.append(0, vec![opened(session, 1)], summary(session, "fresh")).await.unwrap();
             log.append(1, vec![prompt(2, "x")], summary(session, session.as_str())).await.unwrap();
         }
@@ -171,7 +172,7 @@ async fn concurrent_writes_of_many_sessions_stay_separate() {
     let (_folder, stores) = stores();
     for store in stores {
         let logs = (0..50).map(|n| id(&format!("s{n}"))).map(|session| async {
-            let log = store.create(&session).await.unwrap();
+            let log = store.create(&session, NewLog::default()).await.unwrap();
             log.append(0, vec![opened(&session, 1)], summary(&session, "")).await.unwrap();
             for seq in 2..20 {
                 let fact = prompt(seq, &format!("{session} {seq}"));
@@ -197,7 +198,7 @@ async fn m_b4_a_fact_written_during_a_read_is_not_a_gap() {
     let (_folder, stores) = stores();
     for store in stores {
         let session = id("one");
-        let log = store.create(&session).await.unwrap();
+        let log = store.create(&session, NewLog::default()).await.unwrap();
         log.append(0, vec![opened(&session, 1)], summary(&session, "")).await.unwrap();
         let writes = async {
             for seq in 2..=LAST {
@@ -232,7 +233,10 @@ async fn a_draft_lasts_until_its_answer_or_its_turns_end_is_saved() {
     let (_folder, stores) = stores();
     for store in stores {
         let (one, two) = (id("one"), id("two"));
-        let (log, other) = (store.create(&one).await.unwrap(), store.create(&two).await.unwrap());
+        let (log, other) = (
+            store.create(&one, NewLog::default()).await.unwrap(),
+            store.create(&two, NewLog::default()).await.unwrap(),
+        );
         log.append(0, vec![opened(&one, 1)], summary(&one, "")).await.unwrap();
         other.append(0, vec![opened(&two, 1)], summary(&two, "")).await.unwrap();
         other.keep_draft(vec![piece(9, "other")]).await.unwrap();
@@ -281,11 +285,11 @@ async fn a_deleted_session_is_neither_written_nor_read_through_an_open_log() {
     let (_folder, stores) = stores();
     for store in stores {
         let (one, two) = (id("one"), id("two"));
-        let log = store.create(&one).await.unwrap();
+        let log = store.create(&one, NewLog::default()).await.unwrap();
         log.append(0, vec![opened(&one, 1), prompt(2, "x")], summary(&one, "")).await.unwrap();
         log.keep_draft(vec![piece(3, "half")]).await.unwrap();
         // A session without a saved fact.
-        let empty = store.create(&two).await.unwrap();
+        let empty = store.create(&two, NewLog::default()).await.unwrap();
         for (session, log) in [(&one, &log), (&two, &empty)] {
             store.delete(session).await.unwrap();
             let unknown = StoreError::Unknown { session: session.clone() };
@@ -302,7 +306,7 @@ async fn a_deleted_session_is_neither_written_nor_read_through_an_open_log() {
             assert!(log.saved().await.unwrap().is_none());
         }
         // A session made again under the same id is another one.
-        store.create(&one).await.unwrap();
+        store.create(&one, NewLog::default()).await.unwrap();
         assert_eq!(store.open(&one).await.unwrap().read(0..99).await.unwrap(), []);
     }
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use holdpoint_session::folders::Exposed;
-use holdpoint_session::store::{SessionStore, Sqlite, StoreError};
+use holdpoint_session::store::{NewLog, SessionStore, Sqlite, StoreError};
 use holdpoint_session::testing::within_patience;
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -21,7 +21,7 @@ async fn t_h4_the_files_are_private_to_the_user() {
     let folder = TempDir::new().unwrap();
     let state = folder.path().join("a/state");
     let store = Sqlite::open(&state).unwrap();
-    store.create(&id("one")).await.unwrap();
+    store.create(&id("one"), NewLog::default()).await.unwrap();
     assert_eq!((mode(&folder.path().join("a")), mode(&state)), (0o700, 0o700));
     let files: Vec<_> = fs::read_dir(&state).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert!(files.len() >= 2, "{files:?}");
@@ -73,7 +73,7 @@ async fn t_u11_a_lock_of_another_process_makes_no_write_fail() {
     let mut logs = Vec::new();
     for name in ["one", "two", "three"] {
         let session = id(name);
-        let log = store.create(&session).await.unwrap();
+        let log = store.create(&session, NewLog::default()).await.unwrap();
         log.append(0, vec![opened(&session, 1)], summary(&session, "t")).await.unwrap();
         logs.push((log, session));
     }
