@@ -198,10 +198,11 @@ impl Runner {
         if !pending.0.is_empty() {
             self.refresh_tools(&mut toolbox).await;
         }
-        let end = match self.resume_calls(pending, &mut toolbox).await {
+        let mut end = match self.resume_calls(pending, &mut toolbox).await {
             Some(end) => end,
             None => self.steps(step, &mut toolbox).await,
         };
+        end.processes.add(toolbox.end_turn(self.cancel.is_cancelled()).await);
         self.report_file_changes().await;
         // If the actor is gone, so are its tools.
         let _ = self.lane.send(LaneMessage::Tools(toolbox)).await;

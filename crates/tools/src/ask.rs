@@ -62,6 +62,8 @@ pub struct ToolAsk {
     pub call: CallId,
     /// The pause or the question.
     pub request: AskRequest,
+    /// Whether a deny rule may apply to the request. Only a person can approve it then.
+    pub may_be_denied: bool,
     /// The answering end. If it is dropped without an answer, the tool reads *Interrupted*.
     pub answering: Answering,
     /// Cancelled when the tool no longer waits. Present if the ask can be withdrawn: if it is still
@@ -117,6 +119,19 @@ impl Subject {
     }
 }
 
+/// A pause that was raised, and whose answer can be waited for on another thread.
+#[derive(Debug)]
+pub struct RaisedPause(Option<Receiver<AskReply>>);
+
+impl RaisedPause {
+    /// Waits until the user answers, the turn is cut or the subject ends; `None` if the subject ended
+    /// first. The session closes the ask when the call ends.
+    #[must_use]
+    pub fn wait(self, subject: &Subject) -> Option<PauseResponse> {
+        wait_about(subject, self.0).map(pause_response)
+    }
+}
+
 /// The connection from one tool call to its session's actor.
 ///
 /// The reference is weak: a waiting tool never keeps a dead session alive.
@@ -161,8 +176,14 @@ impl Asker {
         subject: &Subject,
         request: PauseRequest,
     ) -> Option<PauseResponse> {
-        let message = |answering| self.ask_message(AskRequest::Pause(request), answering, None);
-        self.wait_about(subject, message).map(pause_response)
+        self.raise_pause(request, false).wait(subject)
+    }
+
+    /// Raises a pause without waiting for the answer.
+    pub(crate) fn raise_pause(&self, request: PauseRequest, may_be_denied: bool) -> RaisedPause {
+        let request = AskRequest::Pause(request);
+        let message = |answering| self.ask_message(request, may_be_denied, None, answering);
+        RaisedPause(self.send(message))
     }
 
     pub(crate) fn question(&self, request: QuestionRequest) -> QuestionResponse {
@@ -180,43 +201,30 @@ impl Asker {
         let withdrawn = Some(waiting.clone());
         let _withdraw = waiting.drop_guard();
         let request = AskRequest::Question(request);
-        let message = |answering| self.ask_message(request, answering, withdrawn);
-        self.wait_about(subject, message).map(question_response)
+        let message = |answering| self.ask_message(request, false, withdrawn, answering);
+        wait_about(subject, self.send(message)).map(question_response)
     }
 
     fn ask(&self, request: AskRequest) -> AskReply {
-        let message = |answering| self.ask_message(request, answering, None);
+        let message = |answering| self.ask_message(request, false, None, answering);
         self.wait(message).unwrap_or(AskReply::Interrupted)
     }
 
     fn ask_message(
         &self,
         request: AskRequest,
-        answering: Answering,
+        may_be_denied: bool,
         withdrawn: Option<CancellationToken>,
+        answering: Answering,
     ) -> ToolRequest {
         let (turn, call) = (self.turn, self.call);
-        ToolRequest::Ask(ToolAsk { turn, call, request, answering, withdrawn })
+        ToolRequest::Ask(ToolAsk { turn, call, request, may_be_denied, answering, withdrawn })
     }
 
     /// Reads or changes the tasks and notes; `None` if the turn was cut or the session closed.
     pub(crate) fn tasks(&self, request: TaskRequest) -> Option<TasksReply> {
         let (turn, call) = (self.turn, self.call);
         self.wait(|answering| ToolRequest::Tasks { turn, call, request, answering })
-    }
-
-    /// Sends a request and waits for its answer or the end of the subject; `None` if the subject
-    /// ended first.
-    fn wait_about(
-        &self,
-        subject: &Subject,
-        request: impl FnOnce(Answering) -> ToolRequest,
-    ) -> Option<AskReply> {
-        let Some(answer) = self.send(request) else { return Some(AskReply::Interrupted) };
-        select_biased! {
-            recv(answer) -> reply => Some(reply.unwrap_or(AskReply::Interrupted)),
-            recv(subject.0) -> _ => None,
-        }
     }
 
     /// Sends a request and waits for its answer. `None` if it gets none.
@@ -233,9 +241,18 @@ impl Asker {
         // This strong recipient is dropped before the tool waits. Otherwise it would keep a dead
         // session's actor alive.
         let session = self.session.upgrade()?;
-        // Bounded by construction: a call has one thread, and that thread waits for the answer.
+        // Bounded by construction: a thread waits for each answer, and a call has few threads.
         session.do_send(request(Answering(answering)));
         Some(answer)
+    }
+}
+
+/// Waits for an answer or the end of the subject; `None` if the subject ended first.
+fn wait_about(subject: &Subject, answer: Option<Receiver<AskReply>>) -> Option<AskReply> {
+    let Some(answer) = answer else { return Some(AskReply::Interrupted) };
+    select_biased! {
+        recv(answer) -> reply => Some(reply.unwrap_or(AskReply::Interrupted)),
+        recv(subject.0) -> _ => None,
     }
 }
 

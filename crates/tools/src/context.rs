@@ -13,8 +13,9 @@ use holdpoint_common::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::ask::{Asker, Subject};
+use crate::ask::{Asker, RaisedPause, Subject};
 use crate::background::{BackgroundJobs, JobOutput};
+use crate::policy::Judgement;
 use crate::process::{ProcessSpec, Processes};
 use crate::sandbox::Sandbox;
 use crate::workspace::Workspace;
@@ -185,6 +186,11 @@ impl ToolContext {
         self.cancel.cancelled()
     }
 
+    /// Waits for `future` until the turn is cut; `None` if it was cut first.
+    pub async fn until_cancelled<F: Future>(&self, future: F) -> Option<F::Output> {
+        self.cancel.run_until_cancelled(future).await
+    }
+
     /// Whether the user has approved the call with a Confirm that contained these words, so that
     /// they need no further approval.
     #[must_use]
@@ -222,6 +228,19 @@ impl ToolContext {
         details: Option<String>,
     ) -> Option<PauseResponse> {
         self.asker.pause_about(subject, self.pause_request(kind, message.into(), details))
+    }
+
+    /// Raises a Confirm that the policy requires while the call runs, without waiting for the answer.
+    /// If a deny rule may apply to it, only a person can approve it.
+    #[must_use]
+    pub fn raise_confirm(
+        &self,
+        judgement: &Judgement,
+        message: impl Into<String>,
+        details: Option<String>,
+    ) -> RaisedPause {
+        let request = self.pause_request(PauseKind::Confirm, message.into(), details);
+        self.asker.raise_pause(request, judgement.may_be_denied())
     }
 
     fn pause_request(

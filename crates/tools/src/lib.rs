@@ -106,7 +106,8 @@ pub use policy::{Judgement, Part, Policy};
 
 // Asking.
 pub use ask::{
-    Answering, AskReply, Asker, Subject, SubjectGuard, TasksReply, ToolAsk, ToolRequest,
+    Answering, AskReply, Asker, RaisedPause, Subject, SubjectGuard, TasksReply, ToolAsk,
+    ToolRequest,
 };
 
 // Processes.
@@ -115,6 +116,9 @@ pub use process::{
     Ancestry, Duplex, DuplexProcess, Exit, MAX_KEPT_ERRORS, Process, ProcessSpec, Processes, Read,
     SUPERVISOR_BUILD, SUPERVISOR_NAME, Supervisor, SupervisorAbove, supervise_if_asked,
 };
+
+#[cfg(feature = "lines")]
+pub use process::Lines;
 
 // The sandbox.
 pub use sandbox::{Domains, Sandbox, SandboxProfile, SandboxSupport, Widening};

@@ -13,6 +13,8 @@ mod duplex;
 mod exit;
 mod group;
 mod helper;
+#[cfg(feature = "lines")]
+mod lines;
 #[cfg(target_os = "linux")]
 mod listener;
 pub(crate) mod lossy;
@@ -45,6 +47,8 @@ pub use ancestry::{Ancestry, SupervisorAbove};
 pub use duplex::{Duplex, DuplexProcess, MAX_KEPT_ERRORS};
 pub use exit::Exit;
 pub use helper::SUPERVISOR_BUILD;
+#[cfg(feature = "lines")]
+pub use lines::Lines;
 pub use program::{Process, Read};
 use running::Running;
 use started::Watched;
@@ -177,8 +181,8 @@ impl Processes {
     }
 
     /// Creates an empty set with the same settings, but with another time between TERM and KILL.
-    #[cfg_attr(not(feature = "mcp"), allow(dead_code, reason = "for servers"))]
-    pub(crate) fn with_grace(&self, grace: Duration) -> Self {
+    #[must_use]
+    pub fn with_grace(&self, grace: Duration) -> Self {
         let Call { supervisor, label, sandbox, .. } = &*self.0;
         Self::with_settings(supervisor.clone(), grace, label.clone(), sandbox.clone())
     }

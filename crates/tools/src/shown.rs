@@ -15,7 +15,8 @@ use std::fmt::Write;
 use std::ops::Range;
 
 pub use command::command;
-pub(crate) use diff::{CONTEXT, Hunk, TooMuch, diff, diff_of, with_encoding};
+pub(crate) use diff::{CONTEXT, Hunk, diff_of, with_encoding};
+pub use diff::{TooMuch, diff};
 
 use crate::secrets::{self, Secret};
 

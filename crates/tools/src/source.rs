@@ -4,6 +4,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use holdpoint_common::EndedProcesses;
+
 use crate::background::BackgroundJobs;
 use crate::process::Processes;
 use crate::tool::Tool;
@@ -30,6 +32,14 @@ pub trait ToolSource: Send {
         &'a mut self,
         context: &'a SourceContext,
     ) -> Pin<Box<dyn Future<Output = Refreshed> + Send + 'a>>;
+
+    /// Ends what the turn has left running. `cut` says whether the turn was cut. Called at the end of
+    /// each turn, after its calls. Takes at most the grace of the processes and one second more.
+    /// Returns the count of processes that had to be ended, for the receipt.
+    fn end_turn(&mut self, cut: bool) -> Pin<Box<dyn Future<Output = EndedProcesses> + Send + '_>> {
+        let _ = cut;
+        Box::pin(std::future::ready(EndedProcesses::default()))
+    }
 }
 
 /// The result of a refresh.

@@ -1,6 +1,6 @@
 //! The trait of all tools, and the toolbox of a session.
 
-use holdpoint_common::FileMark;
+use holdpoint_common::{EndedProcesses, FileMark};
 use serde_json::Value;
 
 use crate::act::Act;
@@ -203,6 +203,15 @@ impl Toolbox {
             }
         }
         (changed, notices)
+    }
+
+    /// Ends what a turn has left running, if the tools have a source. See
+    /// [`ToolSource::end_turn`].
+    pub async fn end_turn(&mut self, cut: bool) -> EndedProcesses {
+        match &mut self.source {
+            Some(source) => source.end_turn(cut).await,
+            None => EndedProcesses::default(),
+        }
     }
 
     fn kinds(&self) -> impl Iterator<Item = &Kind> {

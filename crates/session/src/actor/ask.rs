@@ -71,7 +71,7 @@ impl SessionActor {
     /// Raises an ask. Everything that its call has sent before is published.
     pub(super) fn raise_ask(
         &mut self,
-        ToolAsk { turn, call, request, answering, withdrawn }: ToolAsk,
+        ToolAsk { turn, call, request, may_be_denied, answering, withdrawn }: ToolAsk,
         ctx: &mut Context<Self>,
     ) {
         let tool = request.tool_name().to_owned();
@@ -79,7 +79,7 @@ impl SessionActor {
         // once.
         let id = AskId { session: self.state.id().clone(), seq: self.numbers.next() };
         self.asks.answering.insert(id.clone(), answering);
-        match self.handle_input(RaiseAsk { turn, call, request }, ctx) {
+        match self.handle_input(RaiseAsk { turn, call, request, may_be_denied }, ctx) {
             Ok(Some(ask)) => {
                 tracing::info!(%ask, %call, tool, "asked");
                 debug_assert_eq!(ask, id, "the id of an ask has the number of its event");

@@ -73,6 +73,8 @@ pub struct RaiseAsk {
     pub call: CallId,
     /// The pause or the question.
     pub request: AskRequest,
+    /// Whether a deny rule may apply to it. Only a person can approve it then.
+    pub may_be_denied: bool,
 }
 
 /// A tool no longer waits for the answer to its ask. Stale if the ask is not open.

@@ -23,7 +23,7 @@ const MAX_SHOWN: usize = 4 * 1024 * 1024;
 /// The diff is too long for the user to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the diff is larger than {} MiB: split the change", MAX_SHOWN / 1024 / 1024)]
-pub(crate) struct TooMuch;
+pub struct TooMuch;
 
 /// A part of a file that changes, in whole lines with their line feeds. The last line of the file
 /// may have none.
@@ -45,7 +45,7 @@ pub(crate) struct Hunk<'a> {
 ///
 /// # Errors
 /// [`TooMuch`] if the diff is longer than 4 MiB.
-pub(crate) fn diff(path: &str, old: Option<&str>, new: &str) -> Result<String, TooMuch> {
+pub fn diff(path: &str, old: Option<&str>, new: &str) -> Result<String, TooMuch> {
     let hunk = Hunk { old_line: 1, new_line: 1, old: old.unwrap_or_default(), new };
     let mut shown = header(path, old.is_none());
     hunk.show(&mut shown)?;

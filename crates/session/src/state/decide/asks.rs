@@ -54,8 +54,9 @@ impl Input for RaiseAsk {
     fn decide(self, builder: &mut DecisionBuilder<'_>) -> Result<Option<AskId>, Refused> {
         match &builder.state.phase {
             Phase::Running(open) if open.id == self.turn && open.has_begun(self.call) => {
-                // Only a policy Confirm can have a key for *always* or be due to a deny rule.
-                Ok(Some(builder.raise(self.call, AskOrigin::Tool, self.request, None, false)))
+                let Self { call, request, may_be_denied, .. } = self;
+                // Only a policy Confirm can have a key for *always*.
+                Ok(Some(builder.raise(call, AskOrigin::Tool, request, None, may_be_denied)))
             }
             Phase::Idle | Phase::Running(_) | Phase::Interrupting(..) | Phase::Closed => Ok(None),
         }

@@ -115,7 +115,7 @@ pub(super) fn decide(state: &State, moment: Moment<'_>, input: Input) -> Result<
         }
         Input::Shutdown => at.input(Shutdown, |()| Reply::Stopping),
         Input::Ask { turn, call, request } => {
-            at.input(RaiseAsk { turn, call, request }, |ask| match ask {
+            at.input(RaiseAsk { turn, call, request, may_be_denied: false }, |ask| match ask {
                 Some(ask) => Reply::Asked(ask),
                 None => Reply::AskRefused,
             })

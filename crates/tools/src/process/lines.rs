@@ -1,0 +1,106 @@
+//! The lines of a program that is talked to over its standard input and output.
+
+use std::io;
+use std::io::{PipeReader, PipeWriter};
+
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::unix::pipe;
+
+/// The size of the buffer for reading, and the memory that a long line leaves, in bytes.
+const READ_BUFFER: usize = 8 * 1024;
+
+/// The lines of a program: those that it writes, and those that are written to it. Nothing is read
+/// that was not asked for, so a program that writes too fast waits.
+#[derive(Debug)]
+pub struct Lines {
+    output: BufReader<pipe::Receiver>,
+    input: pipe::Sender,
+    max: usize,
+    /// The beginning of a line, if its end has not been read, or the line that was read last.
+    line: Vec<u8>,
+    is_whole: bool,
+    /// The bytes that are not written yet, from `written` on.
+    unwritten: Vec<u8>,
+    written: usize,
+}
+
+impl Lines {
+    /// Uses the streams of a program, whose lines have at most `max` bytes. Must be called on a tokio
+    /// runtime with I/O.
+    ///
+    /// # Errors
+    /// The system's error if the streams can't be used.
+    pub fn new(output: PipeReader, input: PipeWriter, max: usize) -> io::Result<Self> {
+        let output = pipe::Receiver::from_owned_fd(output.into())?;
+        Ok(Self {
+            output: BufReader::with_capacity(READ_BUFFER, output),
+            input: pipe::Sender::from_owned_fd(input.into())?,
+            max,
+            line: Vec::new(),
+            is_whole: false,
+            unwritten: Vec::new(),
+            written: 0,
+        })
+    }
+
+    /// Adds a line, without its end, to those that [`next`](Self::next) and [`flush`](Self::flush)
+    /// write. Returns how many bytes wait.
+    pub fn queue(&mut self, line: &[u8]) -> usize {
+        self.unwritten.extend_from_slice(line);
+        self.unwritten.push(b'\n');
+        self.unwritten.len() - self.written
+    }
+
+    /// Writes the queued lines. Can be dropped and called again without a loss.
+    ///
+    /// # Errors
+    /// The system's error if the program can't be written to, for example because it has ended.
+    pub async fn flush(&mut self) -> io::Result<()> {
+        while self.written < self.unwritten.len() {
+            self.written += self.input.write(&self.unwritten[self.written..]).await?;
+        }
+        self.unwritten.clear();
+        self.unwritten.shrink_to(READ_BUFFER);
+        self.written = 0;
+        Ok(())
+    }
+
+    /// Reads the next line, without its end, and writes the queued lines meanwhile. `None` at the
+    /// end of the output. Can be dropped and called again without a loss.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::FileTooLarge`] if the line has more than `max` bytes, or the system's error
+    /// if the output can't be read.
+    pub async fn next(&mut self) -> io::Result<Option<&[u8]>> {
+        if std::mem::take(&mut self.is_whole) {
+            self.line.clear();
+            self.line.shrink_to(READ_BUFFER);
+        }
+        loop {
+            let Self { output, input, unwritten, written, .. } = self;
+            let available = tokio::select! {
+                biased;
+                wrote = input.write(&unwritten[*written..]), if *written < unwritten.len() => {
+                    // A program that no longer reads may still have written its last lines.
+                    *written = wrote.map_or(unwritten.len(), |count| *written + count);
+                    continue;
+                }
+                available = output.fill_buf() => available?,
+            };
+            if available.is_empty() {
+                return Ok(None);
+            }
+            let end = memchr::memchr(b'\n', available);
+            let taken = end.map_or(available.len(), |end| end + 1);
+            if self.line.len() + taken > self.max {
+                return Err(io::ErrorKind::FileTooLarge.into());
+            }
+            self.line.extend_from_slice(&available[..taken]);
+            self.output.consume(taken);
+            if end.is_some() {
+                self.is_whole = true;
+                return Ok(Some(self.line.trim_ascii_end()));
+            }
+        }
+    }
+}
