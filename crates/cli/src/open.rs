@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use holdpoint_common::{AsksMode, Config, SandboxLevel, SandboxSettings};
+use holdpoint_common::{AgentSettings, AsksMode, Config, SandboxLevel, SandboxSettings};
 use holdpoint_session::OpenSession;
 use holdpoint_session::model::{Catalog, DefaultModel};
 
@@ -22,6 +22,11 @@ pub(crate) struct OpenArgs {
     /// default, the configured one, else the first provider whose key is set, else rehearsal
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
+
+    /// Host an agent, which brings a model and tools of its own: a program that speaks the Agent
+    /// Client Protocol, with its arguments, as a shell would split them
+    #[arg(long, value_name = "COMMAND", conflicts_with = "model")]
+    agent: Option<String>,
 
     /// The folder to work in; by default, the current folder
     #[arg(long, value_name = "DIR")]
@@ -105,11 +110,27 @@ impl OpenArgs {
         }
     }
 
+    /// The agent that the session hosts.
+    fn agent(&self) -> Result<Option<AgentSettings>, CliError> {
+        let Some(command) = &self.agent else { return Ok(None) };
+        let failed = |why: &dyn std::fmt::Display| {
+            CliError::usage(format!("--agent: {why}"))
+                .hint("give a program with its arguments, such as --agent \"opencode acp\"")
+        };
+        let words = shlex::split(command).ok_or_else(|| failed(&"a quote has no end"))?;
+        let agent = AgentSettings::from_command(words);
+        agent.check().map_err(|error| failed(&error))?;
+        Ok(Some(agent))
+    }
+
     /// The model's name, and the reason for this choice.
     pub(crate) fn model(&self, catalog: &Catalog) -> DefaultModel {
-        match &self.model {
-            Some(name) => DefaultModel { name: name.clone(), why: "--model".to_owned() },
-            None => catalog.default_name(),
+        match (&self.model, self.agent()) {
+            (Some(name), _) => DefaultModel { name: name.clone(), why: "--model".to_owned() },
+            (None, Ok(Some(agent))) => {
+                DefaultModel { name: agent.model_name(), why: "--agent".to_owned() }
+            }
+            (None, _) => catalog.default_name(),
         }
     }
 
@@ -138,11 +159,13 @@ impl OpenArgs {
                     .hint("set another folder with --cwd")
             })?,
         };
+        let agent = self.agent()?;
         let configured = &config.sandbox;
         let level = self.sandbox.map_or(configured.level, SandboxLevel::from);
         Ok(OpenSession {
             name: self.name.clone(),
-            model: Some(model.to_owned()),
+            model: agent.is_none().then(|| model.to_owned()),
+            agent,
             asks,
             policy: self.policy.mode(config),
             rules: self.policy.rules(config),

@@ -21,7 +21,7 @@ const MAX_SUMMARY_CHARS: usize = 120;
 
 /// JSON pointers to the values in a call's input that identify it, in the order in which they are
 /// shown.
-const IDENTIFYING_POINTERS: [&str; 12] = [
+const IDENTIFYING_POINTERS: [&str; 13] = [
     "/command",
     "/question",
     "/questions/0/question",
@@ -32,6 +32,7 @@ const IDENTIFYING_POINTERS: [&str; 12] = [
     "/query",
     "/text",
     "/titles/0",
+    "/title",
     "/task",
     "/job",
 ];

@@ -17,6 +17,7 @@
 //! assert_eq!(SessionStatus::Paused as u8, 3);
 //! ```
 
+mod agent;
 mod answer;
 pub mod api;
 mod api_key;
@@ -104,6 +105,9 @@ pub use open::OpenSession;
 pub use policy::{PolicyClass, PolicyError, PolicyMode, PolicyRules, Rule, RuleError, Verdict};
 pub use sandbox::{SandboxLevel, SandboxSettings};
 pub use supplies::{Certificates, ModelSupplies, Proxies, Supplies};
+
+// Hosted agents.
+pub use agent::{AgentError, AgentSettings, MAX_AGENT_COMMAND, MAX_AGENT_NAME, MAX_AGENT_WORDS};
 
 // MCP servers.
 pub use mcp::{

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::agent::AgentSettings;
 use crate::ask::AsksMode;
 use crate::config::Config;
 use crate::policy::{PolicyMode, PolicyRules};
@@ -26,6 +27,9 @@ pub struct OpenSession {
     /// else the first provider with a key, else `rehearsal`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// Agent that the session hosts, instead of a model and tools of its own. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentSettings>,
     /// Asks mode of the session. Default: `wait`.
     #[serde(default)]
     pub asks: AsksMode,
@@ -61,6 +65,7 @@ impl OpenSession {
             workspace: workspace.into(),
             name: None,
             model: None,
+            agent: None,
             asks: AsksMode::default(),
             policy: PolicyMode::default(),
             rules: PolicyRules::default(),
@@ -93,6 +98,11 @@ impl OpenSession {
     /// Sets the model, as `PROVIDER/NAME` or `PROVIDER`.
     pub fn model(self, model: impl Into<String>) -> Self {
         Self { model: Some(model.into()), ..self }
+    }
+
+    /// Sets the agent that the session hosts.
+    pub fn agent(self, agent: AgentSettings) -> Self {
+        Self { agent: Some(agent), ..self }
     }
 
     /// Sets the asks mode.

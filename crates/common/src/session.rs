@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::agent::AgentSettings;
 use crate::ask::{Ask, AsksMode};
 use crate::gaps::Gaps;
 use crate::hold::Hold;
@@ -118,8 +119,11 @@ pub struct SessionSettings {
     pub name: String,
     /// Absolute path of the session's workspace.
     pub workspace: String,
-    /// Model of the session, as `provider/name`.
+    /// Model of the session, as `provider/name`; `agent/NAME` if it hosts an agent.
     pub model: String,
+    /// Agent that the session hosts; absent if it has a model and tools of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentSettings>,
     /// Asks mode of the session.
     pub asks: AsksMode,
     /// Mode of the session's policy.

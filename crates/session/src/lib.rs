@@ -55,6 +55,7 @@ pub mod form;
 mod gone_servers;
 mod handle;
 pub mod history;
+mod hosted;
 mod instructions;
 mod lane;
 #[cfg(feature = "levels")]

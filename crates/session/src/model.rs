@@ -164,6 +164,12 @@ pub enum ModelError {
         /// The provider's error message.
         message: String,
     },
+    /// The agent that the session hosts has failed.
+    #[error("the agent failed: {message}")]
+    Agent {
+        /// The name of the agent, and a description of the failure.
+        message: String,
+    },
     /// The provider reported that the model failed.
     #[error("the model failed: {message}")]
     Failed {
@@ -203,6 +209,7 @@ impl ModelError {
             | Self::Barred { .. }
             | Self::Misconfigured { .. }
             | Self::Malformed { .. }
+            | Self::Agent { .. }
             | Self::Failed { .. } => false,
         }
     }

@@ -16,6 +16,7 @@ use tokio::sync::watch;
 
 use crate::context::Tokenizer;
 use crate::gone_servers;
+use crate::hosted::Hosted;
 use crate::instructions::UserFile;
 use crate::model::{Catalog, Model, ModelRequest};
 use crate::sandboxes::{SandboxedSession, Sandboxes};
@@ -50,6 +51,24 @@ pub(crate) struct EngineEnv {
     pub(crate) runtime: runtime::Handle,
 }
 
+/// The model or the agent of a session.
+pub(crate) enum Worker {
+    /// A model, with the tools of the session.
+    Model(Arc<dyn Model>),
+    /// A hosted agent, with tools of its own.
+    Agent(Hosted),
+}
+
+impl Worker {
+    /// The name of the model.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Self::Model(model) => model.name().to_owned(),
+            Self::Agent(hosted) => hosted.model().name().to_owned(),
+        }
+    }
+}
+
 /// The environment of one session: its model, workspace, tools and limits.
 #[derive(Clone)]
 pub(crate) struct SessionEnv {
@@ -59,6 +78,8 @@ pub(crate) struct SessionEnv {
     /// reaches the open turn and the next actor.
     pub(crate) workspace: watch::Sender<Arc<Workspace>>,
     pub(crate) toolbox: ToolboxMaker,
+    /// The agent that the session hosts, which is also its model.
+    pub(crate) hosted: Option<Hosted>,
     pub(crate) mcp: Option<SourceMaker>,
     pub(crate) mcp_servers: McpServers,
     pub(crate) supervisor: Supervisor,
@@ -124,7 +145,7 @@ impl EngineEnv {
 
     pub(crate) async fn build_env(
         &self,
-        model: Arc<dyn Model>,
+        worker: Worker,
         settings: &SessionSettings,
         root: PathBuf,
         supplies: &Supplies,
@@ -144,6 +165,10 @@ impl EngineEnv {
         let display = environment::display(supplies.env.iter().cloned());
         let system =
             supplies.system_prompt.as_deref().map_or_else(|| Arc::clone(&self.system), Arc::from);
+        let (model, hosted) = match worker {
+            Worker::Model(model) => (model, None),
+            Worker::Agent(hosted) => (hosted.model(), Some(hosted)),
+        };
         Ok(SessionEnv {
             id: settings.id.clone(),
             model,
@@ -151,6 +176,7 @@ impl EngineEnv {
                 Workspace::new(root, env, policy).with_display(display).with_sandbox(sandbox),
             )),
             toolbox: Arc::clone(&self.toolbox),
+            hosted,
             mcp: self.mcp.clone(),
             mcp_servers: supplies.mcp.clone(),
             supervisor: self.supervisor.clone(),
@@ -168,6 +194,9 @@ impl EngineEnv {
 impl SessionEnv {
     /// Creates the tools of the session.
     pub(crate) fn make_toolbox(&self, state: &State) -> Toolbox {
+        if let Some(hosted) = &self.hosted {
+            return hosted.toolbox();
+        }
         let gone = gone_servers::notice(&state.history(), &self.mcp_servers);
         let toolbox = gone.into_iter().fold((self.toolbox)(state.settings()), Toolbox::with_notice);
         match &self.mcp {

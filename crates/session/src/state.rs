@@ -131,6 +131,7 @@ impl State {
             name: summary.name.clone(),
             workspace: summary.workspace.clone(),
             model: summary.model.clone(),
+            agent: None,
             asks: AsksMode::Wait,
             policy: PolicyMode::Ask,
             rules: PolicyRules::default(),

@@ -109,6 +109,7 @@ pub(crate) fn make(folder: &Path, name: &str, facts: u64, bytes: usize) {
         name: name.to_owned(),
         workspace: folder.display().to_string(),
         model: "rehearsal".to_owned(),
+        agent: None,
         asks: AsksMode::Wait,
         policy: PolicyMode::Ask,
         rules: PolicyRules::default(),

@@ -276,6 +276,7 @@ pub(super) fn snapshot(name: &str) -> Snapshot {
         name: name.to_owned(),
         workspace: "/code/project".to_owned(),
         model: "rehearsal".to_owned(),
+        agent: None,
         asks: AsksMode::Wait,
         policy: PolicyMode::Ask,
         rules: PolicyRules::default(),

@@ -11,6 +11,7 @@
 mod acp;
 mod cli;
 mod daemon;
+mod hosted;
 mod screen;
 mod soak;
 mod start;

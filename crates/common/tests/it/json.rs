@@ -62,6 +62,7 @@ fn settings() -> SessionSettings {
         name: "demo".into(),
         workspace: "/w".into(),
         model: "rehearsal".into(),
+        agent: None,
         asks: AsksMode::Wait,
         policy: PolicyMode::Ask,
         rules: PolicyRules::default(),

@@ -46,6 +46,13 @@ impl Registry {
         let mut seen = 0;
         for _ in 0..2 {
             let live = self.reach(id, seen, supplies_to_open).await?;
+            if let Some(agent) = &live.shown.borrow().settings.agent {
+                let message = format!(
+                    "the session hosts the agent `{}`, which chooses its model itself",
+                    agent.name
+                );
+                return Err(SessionError::Model { message });
+            }
             let change = actor::UseModel { model: Arc::clone(model), by: by.clone() };
             if let Ok(changed) = live.actor.address.send(change).await {
                 return Ok(changed?);

@@ -5,8 +5,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use holdpoint_common::{
-    Body, Event, Fact, OpenSession, Refused, RestoreCause, SessionError, SessionFact, SessionId,
-    SessionSettings, Supplies, check_name,
+    AgentSettings, Body, Event, Fact, OpenSession, Refused, RestoreCause, SessionError,
+    SessionFact, SessionId, SessionSettings, Supplies, check_name,
 };
 
 use super::Live;
@@ -17,11 +17,12 @@ use super::registry::{Reached, Registry};
 use super::rename::check_free;
 use super::start::{StartState, first_item};
 use crate::actor::{Restored, now};
+use crate::hosted::Hosted;
 use crate::model::Unusable;
 use crate::names::{folder_name, fresh_id};
 use crate::sandboxes::SandboxedSession;
 use crate::saved::{LoadedSession, damaged_error, load_for_owner};
-use crate::session_env::SessionEnv;
+use crate::session_env::{SessionEnv, Worker};
 use crate::state::{Phase, State};
 use crate::store::{NewLog, Numbers};
 
@@ -35,8 +36,13 @@ impl Registry {
         let engine = &self.engine;
         let open = OpenSession { workspace: resolve_folder(engine, open.workspace).await?, ..open };
         let catalog = self.catalog_for(supplies.models.clone());
-        let model =
-            catalog.get(&open.model.clone().unwrap_or_else(|| catalog.default_name().name))?;
+        let worker = match &open.agent {
+            Some(agent) => self.hosted(agent)?,
+            None => {
+                let name = open.model.clone().unwrap_or_else(|| catalog.default_name().name);
+                Worker::Model(catalog.get(&name)?)
+            }
+        };
         let Some(workspace) = open.workspace.to_str().map(str::to_owned) else {
             let message = "its path is not UTF-8, so it can't be saved".to_owned();
             return Err(SessionError::Workspace {
@@ -65,7 +71,8 @@ impl Registry {
             id: id.clone(),
             name,
             workspace,
-            model: model.name().to_owned(),
+            model: worker.name(),
+            agent: open.agent,
             asks: open.asks,
             policy: open.policy,
             rules: open.rules,
@@ -73,7 +80,7 @@ impl Registry {
             max_steps: open.max_steps,
             max_turn_tokens: open.max_turn_tokens,
         };
-        let env = Arc::new(engine.build_env(model, &settings, open.workspace, supplies).await?);
+        let env = Arc::new(engine.build_env(worker, &settings, open.workspace, supplies).await?);
         let mut numbers = Numbers::of_new_log();
         let body = Body::Fact(Fact::Session(SessionFact::Opened { settings }));
         let first =
@@ -149,14 +156,25 @@ impl Registry {
         supplies: &Supplies,
     ) -> Result<Arc<SessionEnv>, SessionError> {
         let settings = state.settings();
-        let model = self.catalog_for(supplies.models.clone()).get(&settings.model).unwrap_or_else(
-            |error| {
-                // Without its model, the session can still be read. Every request to the model
-                // fails with this error.
-                Arc::new(Unusable { name: settings.model.clone(), error })
-            },
-        );
-        Ok(Arc::new(self.engine.build_env(model, settings, workspace, supplies).await?))
+        let worker = match &settings.agent {
+            Some(agent) => self.hosted(agent)?,
+            None => {
+                let catalog = self.catalog_for(supplies.models.clone());
+                let model = catalog.get(&settings.model).unwrap_or_else(|error| {
+                    // Without its model, the session can still be read. Every request to the model
+                    // fails with this error.
+                    Arc::new(Unusable { name: settings.model.clone(), error })
+                });
+                Worker::Model(model)
+            }
+        };
+        Ok(Arc::new(self.engine.build_env(worker, settings, workspace, supplies).await?))
+    }
+
+    /// The agent that a session hosts.
+    fn hosted(&self, agent: &AgentSettings) -> Result<Worker, SessionError> {
+        agent.check().map_err(|error| SessionError::Model { message: error.to_string() })?;
+        Ok(Worker::Agent(Hosted::new(agent, self.engine.runtime.clone())))
     }
 }
 

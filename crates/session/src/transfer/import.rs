@@ -290,6 +290,8 @@ fn adopt_session_fact(fact: &mut SessionFact, id: &SessionId) {
                 name: name.or_else(folder).unwrap_or_else(|| id.to_string()),
                 workspace: std::mem::take(&mut settings.workspace),
                 model: std::mem::take(&mut settings.model),
+                // Its command is not run: it comes from the file.
+                agent: None,
                 asks: AsksMode::Wait,
                 policy: PolicyMode::Ask,
                 rules: PolicyRules::default(),

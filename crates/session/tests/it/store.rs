@@ -24,6 +24,7 @@ fn opened(session: &SessionId, seq: u64) -> Arc<Event> {
         name: "demo".into(),
         workspace: "/w".into(),
         model: "rehearsal".into(),
+        agent: None,
         asks: AsksMode::Wait,
         policy: PolicyMode::Ask,
         rules: PolicyRules::default(),

@@ -34,6 +34,7 @@ impl Bench {
             name: "bench".to_owned(),
             workspace: "/w".to_owned(),
             model: "rehearsal".to_owned(),
+            agent: None,
             asks,
             policy: PolicyMode::Ask,
             rules: holdpoint_common::PolicyRules::default(),

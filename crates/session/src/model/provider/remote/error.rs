@@ -36,6 +36,7 @@ pub(super) fn without_secrets(mut error: ModelError, secrets: &[&str]) -> ModelE
         | ModelError::Connection { message }
         | ModelError::Malformed { message }
         | ModelError::Unavailable { message }
+        | ModelError::Agent { message }
         | ModelError::Failed { message } => {
             *message = mask_secrets(unmarked(message).into_owned(), secrets)
         }

@@ -1,0 +1,73 @@
+//! Hosted agents: programs that speak the Agent Client Protocol and do the work of a session.
+//!
+//! A *hosted agent* is a program with a model and tools of its own. It runs under the session's
+//! supervisor and in its sandbox, and takes the place of the session's model and tools: a turn is one
+//! *agent turn*, which begins with a prompt to the agent and ends with its reply.
+//!
+//! - [`HostedModel`] is the session's model. An answer is a part of an agent turn: the text and the
+//!   thoughts up to the next *agent call*, which is a tool call that the agent reports.
+//! - [`HostedTool`](tool::HostedTool) is the session's only tool. A call of it follows one agent call
+//!   to its end: it streams the output, and puts the agent's permission requests to the policy and
+//!   the user.
+//! - [`HostedSource`](source::HostedSource) starts the program before a step that needs it, and ends
+//!   it when a turn is cut and with the session.
+//!
+//! All three share the [`Link`](link::Link) to the program. Only one of them uses it at a time: a
+//! session's turn either reads an answer or runs a call. Everything that an agent sends is untrusted
+//! and bounded.
+
+mod ask;
+mod connection;
+mod deferred;
+mod known_calls;
+mod link;
+mod model;
+mod permission;
+mod protocol;
+mod source;
+mod start;
+mod tool;
+
+use std::sync::Arc;
+
+use holdpoint_common::AgentSettings;
+use holdpoint_tools::Toolbox;
+use tokio::runtime;
+
+use crate::model::Model;
+use link::{Link, SharedLink};
+use model::HostedModel;
+use source::HostedSource;
+use tool::HostedTool;
+
+/// The agent that a session hosts. Clones share it.
+#[derive(Clone)]
+pub(crate) struct Hosted {
+    settings: Arc<AgentSettings>,
+    link: SharedLink,
+    /// The runtime on which calls wait.
+    runtime: runtime::Handle,
+}
+
+impl Hosted {
+    pub(crate) fn new(settings: &AgentSettings, runtime: runtime::Handle) -> Self {
+        let link = Link::shared(&settings.name);
+        Self { settings: Arc::new(settings.clone()), link, runtime }
+    }
+
+    /// The agent as the model of its session.
+    pub(crate) fn model(&self) -> Arc<dyn Model> {
+        Arc::new(HostedModel::new(self.settings.model_name(), Arc::clone(&self.link)))
+    }
+
+    /// The tools of the session: one that follows the agent's own calls.
+    pub(crate) fn toolbox(&self) -> Toolbox {
+        let tool = HostedTool::new(
+            Arc::clone(&self.settings),
+            Arc::clone(&self.link),
+            self.runtime.clone(),
+        );
+        let source = HostedSource::new(Arc::clone(&self.settings), Arc::clone(&self.link));
+        Toolbox::new().with(move || tool.clone()).with_source(Box::new(source))
+    }
+}

@@ -1,0 +1,264 @@
+//! The connection to a running agent: its process, and JSON-RPC messages, one per line.
+
+use std::borrow::Cow;
+use std::io;
+use std::time::{Duration, Instant};
+
+use holdpoint_common::EndedProcesses;
+use holdpoint_tools::shown::prose_line;
+use holdpoint_tools::{BackgroundJobs, Duplex, DuplexProcess, Exit, Lines, Processes};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// The most bytes of one message. A larger one ends the connection. A diff has the whole text of a
+/// file, twice.
+const MAX_MESSAGE: usize = 16 * 1024 * 1024;
+
+/// The most bytes of lines that are not messages, since the last message. Programs print greetings
+/// and logs there, although the protocol forbids it.
+const MAX_GARBAGE: usize = 1024 * 1024;
+
+/// The most bytes that wait to be written to an agent that does not read.
+const MAX_UNREAD: usize = 32 * 1024 * 1024;
+
+/// The most bytes of the error output that are shown.
+const SHOWN_ERRORS: usize = 500;
+
+/// A running agent. Dropping it ends the program.
+pub(super) struct Connection {
+    lines: Lines,
+    processes: Processes,
+    /// Taken when the program is ended.
+    process: Option<DuplexProcess>,
+    /// Keeps the session from ending before the program.
+    background: BackgroundJobs,
+    last_id: u64,
+    garbage: usize,
+}
+
+/// A message of the agent.
+#[derive(Debug)]
+pub(super) enum Incoming {
+    /// The reply to one of our requests.
+    Reply { id: u64, result: Result<Box<RawValue>, RpcError> },
+    /// A request of the agent.
+    Request { id: Value, method: String, params: Box<RawValue> },
+    /// A notification.
+    Notification { method: String, params: Box<RawValue> },
+}
+
+/// The error of a request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct RpcError {
+    pub(super) code: i64,
+    pub(super) message: String,
+}
+
+/// A line of the agent.
+#[derive(Deserialize)]
+struct Message<'a> {
+    #[serde(default)]
+    id: Option<Value>,
+    #[serde(default, borrow)]
+    method: Option<Cow<'a, str>>,
+    #[serde(default)]
+    params: Option<Box<RawValue>>,
+    #[serde(default)]
+    result: Option<Box<RawValue>>,
+    #[serde(default)]
+    error: Option<RpcError>,
+}
+
+/// A request or notification of ours.
+#[derive(Serialize)]
+struct Outgoing<'a, P> {
+    jsonrpc: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<u64>,
+    method: &'a str,
+    params: P,
+}
+
+/// A reply of ours.
+#[derive(Serialize)]
+struct Reply<'a, R> {
+    jsonrpc: &'static str,
+    id: &'a Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<R>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<RpcError>,
+}
+
+impl Message<'_> {
+    /// The kind of the message; `None` if it is none.
+    fn incoming(self) -> Option<Incoming> {
+        let nothing = || RawValue::from_string("null".to_owned());
+        match (self.method, self.id) {
+            (Some(method), Some(id)) if id.is_u64() || id.is_i64() || id.is_string() => {
+                let params = self.params.or_else(|| nothing().ok())?;
+                Some(Incoming::Request { id, method: method.into_owned(), params })
+            }
+            (Some(method), None) => {
+                let params = self.params.or_else(|| nothing().ok())?;
+                Some(Incoming::Notification { method: method.into_owned(), params })
+            }
+            (None, Some(id)) => {
+                let result = match (self.error, self.result) {
+                    (Some(error), _) => Err(error),
+                    (None, result) => Ok(result.or_else(|| nothing().ok())?),
+                };
+                Some(Incoming::Reply { id: id.as_u64()?, result })
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Connection {
+    /// Uses the streams of a started program.
+    pub(super) fn new(
+        program: Duplex,
+        processes: Processes,
+        background: BackgroundJobs,
+    ) -> io::Result<Self> {
+        let Duplex { process, input, output } = program;
+        let lines = Lines::new(output, input, MAX_MESSAGE)?;
+        let process = Some(process);
+        Ok(Self { lines, processes, process, background, last_id: 0, garbage: 0 })
+    }
+
+    /// Queues a request, which is sent with the next read. Returns its id.
+    pub(super) fn request(&mut self, method: &str, params: impl Serialize) -> u64 {
+        self.last_id += 1;
+        let id = Some(self.last_id);
+        self.queue(&Outgoing { jsonrpc: "2.0", id, method, params });
+        self.last_id
+    }
+
+    /// Queues a notification.
+    pub(super) fn notify(&mut self, method: &str, params: impl Serialize) {
+        self.queue(&Outgoing { jsonrpc: "2.0", id: None, method, params });
+    }
+
+    /// Queues the reply to a request of the agent.
+    pub(super) fn reply(&mut self, id: &Value, result: Result<impl Serialize, RpcError>) {
+        let (result, error) = match result {
+            Ok(result) => (Some(result), None),
+            Err(error) => (None, Some(error)),
+        };
+        self.queue(&Reply { jsonrpc: "2.0", id, result, error });
+    }
+
+    fn queue(&mut self, message: &impl Serialize) {
+        match serde_json::to_vec(message) {
+            Ok(line) => {
+                if self.lines.queue(&line) > MAX_UNREAD {
+                    tracing::warn!("an agent does not read its input, and is ended");
+                    self.processes.end();
+                }
+            }
+            Err(error) => tracing::error!(%error, "a message for an agent can't be written"),
+        }
+    }
+
+    /// Writes everything that is queued.
+    pub(super) async fn flush(&mut self) {
+        // An agent that can't be written to has ended, which the next read reports.
+        let _ = self.lines.flush().await;
+    }
+
+    /// The next message; `None` at the end of the output. Can be dropped and called again without a
+    /// loss.
+    ///
+    /// # Errors
+    /// The reason why the agent has to be ended.
+    pub(super) async fn next(&mut self) -> Result<Option<Incoming>, String> {
+        loop {
+            let line = match self.lines.next().await {
+                Ok(Some(line)) => line,
+                Ok(None) => return Ok(None),
+                Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+                    return Err(format!("it sent a message of more than {MAX_MESSAGE} bytes"));
+                }
+                Err(error) => return Err(format!("its output can't be read: {error}")),
+            };
+            let message = serde_json::from_slice::<Message<'_>>(line).ok();
+            if let Some(incoming) = message.and_then(Message::incoming) {
+                self.garbage = 0;
+                return Ok(Some(incoming));
+            }
+            self.garbage += line.len() + 1;
+            if self.garbage > MAX_GARBAGE {
+                return Err(format!(
+                    "it wrote more than {MAX_GARBAGE} bytes to its standard output that are not \
+                     messages"
+                ));
+            }
+        }
+    }
+
+    /// Ends the program and everything it started, and waits for that: at most half of the grace for
+    /// a program that ends by itself at the end of its input, and the grace and one second for one
+    /// that does not. Returns how it ended, with the end of its error output. Blocks.
+    pub(super) fn finish(mut self) -> (String, EndedProcesses) {
+        let Some(process) = self.process.take() else { return Default::default() };
+        let (processes, background) = (self.processes.clone(), self.background.clone());
+        // Closes its input.
+        drop(self);
+        let finished = finish(process, &processes);
+        drop(background);
+        finished
+    }
+
+    /// Begins to end the program. Returns at once.
+    pub(super) fn end(&self) {
+        self.processes.end();
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        let Some(process) = self.process.take() else { return };
+        let (processes, background) = (self.processes.clone(), self.background.clone());
+        let thread = std::thread::Builder::new().name("agent end".to_owned());
+        let finishing = thread.spawn(move || {
+            let _ = finish(process, &processes);
+            drop(background);
+        });
+        if let Err(error) = finishing {
+            tracing::error!(%error, "no thread to wait for the end of an agent; it is ended at once");
+            self.processes.end();
+        }
+    }
+}
+
+fn finish(process: DuplexProcess, processes: &Processes) -> (String, EndedProcesses) {
+    let by_itself = process.wait_by(Some(Instant::now() + settle(processes)));
+    let (_, _, errors) = process.finish();
+    // Includes the processes that the program left behind.
+    let ended = processes.finish();
+    let mut text = match by_itself {
+        None => "it did not end by itself".to_owned(),
+        Some(Exit::Code(code)) => format!("it exited with code {code}"),
+        Some(exit) => format!("it was {exit}"),
+    };
+    let errors = errors.trim();
+    if !errors.is_empty() {
+        let start = errors.ceil_char_boundary(errors.len().saturating_sub(SHOWN_ERRORS));
+        let lines = errors[start..].lines().map(str::trim).filter(|line| !line.is_empty());
+        let lines: Vec<_> = lines.collect();
+        // A line whose beginning is missing is left out, unless it is the only one.
+        let whole = if start > 0 && lines.len() > 1 { &lines[1..] } else { &lines[..] };
+        let shown = holdpoint_tools::secrets::mask(&whole.join(" | ")).into_owned();
+        text.push_str(&format!("; it wrote: {}", prose_line(&shown)));
+    }
+    (text, ended)
+}
+
+/// How long a program may take to end by itself at the end of its input. The processes have half of
+/// the session's grace.
+fn settle(processes: &Processes) -> Duration {
+    processes.grace()
+}

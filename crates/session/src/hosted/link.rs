@@ -1,0 +1,393 @@
+//! The link to an agent: its connection, its open turn, and the events that were not used yet.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdpoint_common::EndedProcesses;
+use holdpoint_tools::Workspace;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use tokio::sync::Mutex;
+use tokio::task::JoinHandle;
+
+use super::connection::{Connection, Incoming, RpcError};
+use super::deferred::Deferred;
+use super::known_calls::{Change, KnownCalls};
+use super::protocol::{
+    self, INVALID_PARAMS, METHOD_NOT_FOUND, PermissionRequest, TurnReply, Update, method,
+};
+
+/// The most permission requests that wait for a reply. With another one, the agent is ended.
+const MAX_REQUESTS: usize = 64;
+
+/// The link to an agent, for the one that uses it now.
+pub(super) struct Link {
+    name: String,
+    /// The running agent.
+    running: Option<Running>,
+    /// The id of the prompt that has no reply.
+    prompt: Option<u64>,
+    pub(super) calls: KnownCalls,
+    pub(super) deferred: Deferred,
+    /// The permission requests that no one was asked about.
+    pub(super) requests: VecDeque<Permission>,
+    /// The ids of all permission requests without a reply.
+    unanswered: Vec<Value>,
+    /// The agent that is being ended, and the reason.
+    ending: Option<Ending>,
+    /// Why the agent could not be started.
+    failure: Option<String>,
+    /// Why the agent has ended in the open turn, which ends with it.
+    death: Option<String>,
+}
+
+/// An agent that is being ended. Without a reason, it has ended by itself.
+struct Ending {
+    why: String,
+    finishing: JoinHandle<(String, EndedProcesses)>,
+}
+
+/// The link of a session. It is held by the answer that is read, by the call that runs, or while the
+/// agent is started or ended.
+pub(super) type SharedLink = Arc<Mutex<Link>>;
+
+/// A running agent.
+struct Running {
+    connection: Connection,
+    /// The agent's own session, once the agent is ready.
+    session: Option<String>,
+    /// The workspace with which it was started.
+    workspace: Arc<Workspace>,
+}
+
+/// A permission request.
+#[derive(Debug)]
+pub(super) struct Permission {
+    /// The id of the request.
+    pub(super) id: Value,
+    /// The agent call that it is about.
+    pub(super) call: String,
+    pub(super) allow: Option<String>,
+    pub(super) reject: Option<String>,
+}
+
+/// An event of an agent turn.
+#[derive(Debug)]
+pub(super) enum AgentEvent {
+    Text(String),
+    Thought(String),
+    /// The call with this id begins.
+    Begins(String),
+    /// The call with this id has news, or a permission request.
+    News(String),
+    /// The turn has ended.
+    Ended(TurnReply),
+}
+
+impl AgentEvent {
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Text(text) | Self::Thought(text) | Self::Begins(text) | Self::News(text) => {
+                text.len()
+            }
+            Self::Ended(_) => 0,
+        }
+    }
+}
+
+impl Link {
+    /// Creates the link to an agent that does not run.
+    pub(super) fn shared(name: &str) -> SharedLink {
+        Arc::new(Mutex::new(Self {
+            name: name.to_owned(),
+            running: None,
+            prompt: None,
+            calls: KnownCalls::default(),
+            deferred: Deferred::default(),
+            requests: VecDeque::new(),
+            unanswered: Vec::new(),
+            ending: None,
+            failure: None,
+            death: None,
+        }))
+    }
+
+    /// Whether the agent is ready, and runs with this workspace. In the middle of a turn, the
+    /// workspace does not count.
+    pub(super) fn is_ready(&self, workspace: &Arc<Workspace>) -> bool {
+        self.running.as_ref().is_some_and(|running| {
+            running.session.is_some()
+                && (self.prompt.is_some() || Arc::ptr_eq(&running.workspace, workspace))
+        })
+    }
+
+    /// Whether the agent has a turn that has not ended.
+    pub(super) fn is_prompted(&self) -> bool {
+        self.prompt.is_some()
+    }
+
+    /// Whether the agent has a turn whose end was not read yet.
+    pub(super) fn is_in_turn(&self) -> bool {
+        self.prompt.is_some() || !self.deferred.is_empty()
+    }
+
+    /// Takes a started program, which is not ready yet.
+    pub(super) fn started(&mut self, connection: Connection, workspace: Arc<Workspace>) {
+        self.running = Some(Running { connection, session: None, workspace });
+        self.forget_turn();
+        self.failure = None;
+    }
+
+    /// Notes that the agent is ready, with this session of its own.
+    pub(super) fn ready(&mut self, session: String) {
+        self.running.iter_mut().for_each(|running| running.session = Some(session.clone()));
+    }
+
+    pub(super) fn set_failure(&mut self, why: String) {
+        self.failure = Some(why);
+    }
+
+    /// Whether the agent has ended in the open turn. It is started again in the next one.
+    pub(super) fn has_died(&self) -> bool {
+        self.death.is_some()
+    }
+
+    /// Sends a prompt, which begins a turn.
+    ///
+    /// # Errors
+    /// The reason why the agent does not run.
+    pub(super) fn send_prompt(&mut self, text: String) -> Result<(), String> {
+        if let Some(why) = &self.death {
+            return Err(why.clone());
+        }
+        self.forget_turn();
+        let Some(Running { connection, session: Some(session), .. }) = &mut self.running else {
+            let why = self.failure.as_deref().unwrap_or("it has ended");
+            return Err(format!("{}: {why}", self.name));
+        };
+        self.prompt = Some(connection.request(method::PROMPT, protocol::prompt(session, text)));
+        Ok(())
+    }
+
+    /// Notes that the session's turn has ended.
+    pub(super) fn end_turn(&mut self) {
+        self.forget_turn();
+        self.death = None;
+    }
+
+    fn forget_turn(&mut self) {
+        self.prompt = None;
+        self.calls.clear();
+        self.deferred.clear();
+        self.requests.clear();
+        self.unanswered.clear();
+    }
+
+    /// Sends a request and waits for its reply. Everything else that the agent sends meanwhile has no
+    /// consequence.
+    ///
+    /// # Errors
+    /// The error of the agent, or the reason why it has to be ended.
+    pub(super) async fn request(
+        &mut self,
+        method: &str,
+        params: impl serde::Serialize,
+    ) -> Result<Result<Box<RawValue>, RpcError>, String> {
+        let connection = self.connection()?;
+        let id = connection.request(method, params);
+        loop {
+            match connection.next().await? {
+                Some(Incoming::Reply { id: replied, result }) if replied == id => {
+                    return Ok(result);
+                }
+                Some(Incoming::Request { id, .. }) => connection.reply(&id, no_method()),
+                Some(Incoming::Reply { .. } | Incoming::Notification { .. }) => {}
+                None => return Err(String::new()),
+            }
+        }
+    }
+
+    fn connection(&mut self) -> Result<&mut Connection, String> {
+        match &mut self.running {
+            Some(running) => Ok(&mut running.connection),
+            None => Err(format!("{}: it has ended", self.name)),
+        }
+    }
+
+    /// Waits for the next event of the open turn. Can be dropped and called again without a loss.
+    ///
+    /// # Errors
+    /// The reason why the agent has ended. It has no process then.
+    pub(super) async fn receive(&mut self) -> Result<AgentEvent, String> {
+        loop {
+            if self.ending.is_some() {
+                let (why, _) = self.ended().await;
+                self.death = Some(why.clone());
+                return Err(why);
+            }
+            let incoming = self.connection()?.next().await;
+            let event = match incoming {
+                Ok(Some(incoming)) => self.take(incoming),
+                Ok(None) => Err(String::new()),
+                Err(why) => Err(why),
+            };
+            match event {
+                Ok(Some(event)) => return Ok(event),
+                Ok(None) => {}
+                Err(why) => self.begin_end(why),
+            }
+        }
+    }
+
+    /// Takes a message over; `None` if it has no consequence.
+    fn take(&mut self, incoming: Incoming) -> Result<Option<AgentEvent>, String> {
+        match incoming {
+            Incoming::Notification { method, params } if method == method::UPDATE => {
+                let update = match protocol::update(&params) {
+                    Ok(update) => update,
+                    Err(why) => {
+                        tracing::debug!(why, "an update of an agent");
+                        return Ok(None);
+                    }
+                };
+                Ok(match update {
+                    Update::Text(text) => Some(AgentEvent::Text(text)),
+                    Update::Thought(text) => Some(AgentEvent::Thought(text)),
+                    Update::Call(call) => {
+                        let id = call.id.clone();
+                        match self.calls.update(call, false)? {
+                            Change::Begins => Some(AgentEvent::Begins(id)),
+                            Change::News => Some(AgentEvent::News(id)),
+                            Change::Nothing => None,
+                        }
+                    }
+                    Update::Other => None,
+                })
+            }
+            Incoming::Request { id, method, params } if method == method::PERMISSION => {
+                match protocol::permission(&params) {
+                    Ok(request) => self.take_permission(id, request).map(Some),
+                    Err(message) => {
+                        let error = RpcError { code: INVALID_PARAMS, message };
+                        self.connection()?.reply(&id, Err::<(), _>(error));
+                        Ok(None)
+                    }
+                }
+            }
+            Incoming::Request { id, .. } => {
+                self.connection()?.reply(&id, no_method());
+                Ok(None)
+            }
+            Incoming::Reply { id, result } if self.prompt == Some(id) => {
+                self.prompt = None;
+                let reply = result.map_err(|error| format!("it reported: {}", error.message))?;
+                Ok(Some(AgentEvent::Ended(protocol::turn_reply(&reply)?)))
+            }
+            Incoming::Reply { .. } | Incoming::Notification { .. } => Ok(None),
+        }
+    }
+
+    fn take_permission(
+        &mut self,
+        id: Value,
+        request: PermissionRequest,
+    ) -> Result<AgentEvent, String> {
+        if self.unanswered.len() >= MAX_REQUESTS {
+            return Err(format!("it has more than {MAX_REQUESTS} open permission requests"));
+        }
+        let PermissionRequest { call, allow, reject } = request;
+        let call_id = call.id.clone();
+        let change = self.calls.update(call, true)?;
+        self.unanswered.push(id.clone());
+        self.requests.push_back(Permission { id, call: call_id.clone(), allow, reject });
+        Ok(match change {
+            Change::Begins => AgentEvent::Begins(call_id),
+            Change::News | Change::Nothing => AgentEvent::News(call_id),
+        })
+    }
+
+    /// Replies to a permission request: with this option, or that none was chosen.
+    pub(super) fn answer(&mut self, id: &Value, option: Option<String>, reason: Option<String>) {
+        self.unanswered.retain(|unanswered| unanswered != id);
+        let Ok(connection) = self.connection() else { return };
+        match option {
+            Some(option) => connection.reply(id, Ok(protocol::chosen(option, reason))),
+            None => connection.reply(id, Ok(protocol::not_chosen())),
+        }
+    }
+
+    /// Writes the queued replies.
+    pub(super) async fn flush(&mut self) {
+        if let Ok(connection) = self.connection() {
+            connection.flush().await;
+        }
+    }
+
+    /// Cancels the open turn, and waits at most this long for its end.
+    pub(super) async fn cancel(&mut self, wait: Duration) {
+        for id in std::mem::take(&mut self.unanswered) {
+            self.answer(&id, None, None);
+        }
+        let Some(Running { connection, session: Some(session), .. }) = &mut self.running else {
+            return;
+        };
+        connection.notify(method::CANCEL, protocol::cancel(session));
+        let Some(prompt) = self.prompt.take() else { return };
+        let replied = async {
+            while let Ok(Some(incoming)) = connection.next().await {
+                if matches!(incoming, Incoming::Reply { id, .. } if id == prompt) {
+                    return;
+                }
+            }
+        };
+        let _ = tokio::time::timeout(wait, replied).await;
+    }
+
+    /// Begins to end the agent, because its session has ended. It can end by itself at the end of its
+    /// input. Returns at once.
+    pub(super) fn close(&mut self) {
+        self.running = None;
+    }
+
+    /// Ends the agent and everything it started, and waits for that. Without a reason in `why`, the
+    /// agent has ended by itself. Returns the reason, with the error output.
+    pub(super) async fn end(&mut self, why: String) -> (String, EndedProcesses) {
+        self.begin_end(why);
+        self.ended().await
+    }
+
+    /// Begins to end the agent, for this reason. Without one, it has ended by itself.
+    fn begin_end(&mut self, why: String) {
+        if let Some(Running { connection, .. }) = self.running.take() {
+            if !why.is_empty() {
+                connection.end();
+            }
+            let finishing = tokio::task::spawn_blocking(move || connection.finish());
+            self.ending = Some(Ending { why, finishing });
+        }
+    }
+
+    /// Waits until an agent that is being ended has ended. Can be dropped and called again without a
+    /// loss.
+    async fn ended(&mut self) -> (String, EndedProcesses) {
+        let Some(ending) = &mut self.ending else { return Default::default() };
+        let (text, ended) = (&mut ending.finishing).await.unwrap_or_default();
+        let why = std::mem::take(&mut ending.why);
+        self.ending = None;
+        self.forget_turn();
+        let why = match why.is_empty() {
+            true => format!("{}: {text}", self.name),
+            false => {
+                let wrote = text.split_once("; it wrote: ").map(|(_, wrote)| wrote);
+                let wrote = wrote.map(|wrote| format!("; it wrote: {wrote}")).unwrap_or_default();
+                format!("{}: {why}{wrote}", self.name)
+            }
+        };
+        (why, ended)
+    }
+}
+
+fn no_method() -> Result<(), RpcError> {
+    Err(RpcError { code: METHOD_NOT_FOUND, message: "this client does not serve it".to_owned() })
+}

@@ -1,0 +1,149 @@
+//! The agent as the model of its session: each answer is a part of an agent turn.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+use futures_util::stream;
+use holdpoint_common::Usage;
+use tokio::sync::OwnedMutexGuard;
+
+use super::link::{AgentEvent, Link, SharedLink};
+use super::protocol::{Stop, TurnReply};
+use super::tool::TOOL;
+use crate::model::{Message, Model, ModelError, ModelEvent, ModelRequest, ModelStream};
+
+/// The prompt of a turn that continues after a restart, in which the agent's own turn was lost.
+const CONTINUE: &str =
+    "The program that runs you was restarted during your turn. Continue with it.";
+
+/// An agent as a model.
+pub(super) struct HostedModel {
+    name: String,
+    link: SharedLink,
+}
+
+/// An answer that is being read.
+struct Answer {
+    link: Source,
+    /// The prompt, if the agent does not have it yet.
+    prompt: Option<String>,
+    /// Events that were not returned yet.
+    ready: VecDeque<ModelEvent>,
+    done: bool,
+}
+
+/// The link, before and after it is locked.
+enum Source {
+    Free(SharedLink),
+    Held(OwnedMutexGuard<Link>),
+}
+
+impl HostedModel {
+    pub(super) fn new(name: String, link: SharedLink) -> Self {
+        Self { name, link }
+    }
+}
+
+impl Model for HostedModel {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The agent keeps the conversation itself.
+    fn has_context(&self) -> bool {
+        false
+    }
+
+    fn stream(&self, request: &ModelRequest) -> ModelStream {
+        let prompt = match request.messages.last() {
+            Some(Message::User(text)) => text.clone(),
+            _ => CONTINUE.to_owned(),
+        };
+        let answer = Answer {
+            link: Source::Free(Arc::clone(&self.link)),
+            prompt: Some(prompt),
+            ready: VecDeque::new(),
+            done: false,
+        };
+        stream::unfold(answer, |mut answer| async {
+            let event = answer.next().await?;
+            Some((event, answer))
+        })
+        .boxed()
+    }
+}
+
+impl Answer {
+    async fn next(&mut self) -> Option<Result<ModelEvent, ModelError>> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Some(Ok(event));
+            }
+            if self.done {
+                return None;
+            }
+            if let Err(message) = self.read().await {
+                self.done = true;
+                return Some(Err(ModelError::Agent { message }));
+            }
+        }
+    }
+
+    /// Reads one event of the agent.
+    async fn read(&mut self) -> Result<(), String> {
+        let link = match &mut self.link {
+            Source::Held(link) => link,
+            Source::Free(free) => {
+                let link = Arc::clone(free).lock_owned().await;
+                self.link = Source::Held(link);
+                return Ok(());
+            }
+        };
+        if let Some(prompt) = self.prompt.take()
+            && !link.is_in_turn()
+        {
+            link.send_prompt(prompt)?;
+        }
+        let event = match link.deferred.pop() {
+            Some(event) => event,
+            None => link.receive().await?,
+        };
+        match event {
+            AgentEvent::Text(text) => self.ready.push_back(ModelEvent::Text(text)),
+            AgentEvent::Thought(text) => self.ready.push_back(ModelEvent::Thought(text)),
+            AgentEvent::Begins(id) => self.call(id),
+            // A request for permission about a call that has ended, or the end of another one.
+            AgentEvent::News(id) if link.requests.iter().any(|request| request.call == id) => {
+                self.call(id);
+            }
+            AgentEvent::News(_) => {}
+            AgentEvent::Ended(reply) => self.end(reply)?,
+        }
+        Ok(())
+    }
+
+    /// Ends the answer with a call.
+    fn call(&mut self, id: String) {
+        let Source::Held(link) = &self.link else { return };
+        let Some(call) = link.calls.get(&id) else { return };
+        let arguments = call.arguments(&id).to_string();
+        let call =
+            ModelEvent::Call { id: Some(id), name: TOOL.to_owned(), arguments, signature: None };
+        // The agent reports its usage at the end of its turn.
+        self.ready.extend([call, ModelEvent::Usage(Usage::default())]);
+        self.done = true;
+    }
+
+    fn end(&mut self, TurnReply { stop, usage }: TurnReply) -> Result<(), String> {
+        self.done = true;
+        self.ready.push_back(ModelEvent::Usage(usage.unwrap_or_default()));
+        match stop {
+            Stop::Done => {}
+            Stop::TokenLimit | Stop::RequestLimit => self.ready.push_back(ModelEvent::OutputLimit),
+            Stop::Refused => return Err("it refused to continue".to_owned()),
+            Stop::Cancelled => return Err("it cancelled its turn".to_owned()),
+        }
+        Ok(())
+    }
+}

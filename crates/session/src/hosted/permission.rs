@@ -1,0 +1,118 @@
+//! The meaning of a permission request: its effects, for the policy, and its words for the user.
+//!
+//! An agent says which command or files a call is about. Its words are as good as the agent is: the
+//! sandbox, and not the policy, limits an agent that does not tell the truth.
+
+use std::fmt::Write;
+
+use holdpoint_tools::{Act, Intent, Place, Workspace, shown};
+use serde_json::Value;
+
+use super::known_calls::KnownCall;
+use super::protocol::{CallKind, Content};
+
+/// The most bytes of the details of a Confirm.
+const MAX_DETAILS: usize = 1024 * 1024;
+
+/// The effects of the call of a request, and the Confirm for it.
+///
+/// # Errors
+/// The reason for the agent why the user can't be asked.
+pub(super) fn intent(
+    agent: &str,
+    call: &KnownCall,
+    workspace: &Workspace,
+) -> Result<Intent, String> {
+    let command = command(call);
+    let acts = match (call.kind, &command) {
+        (Some(CallKind::Execute), Some(command)) => vec![Act::Command(command.clone())],
+        (Some(CallKind::Read), _) => places(call, workspace, Act::Read),
+        (Some(CallKind::Search), _) => places(call, workspace, Act::Walk),
+        (Some(CallKind::Write), _) => places(call, workspace, Act::Write),
+        _ => vec![Act::Other],
+    };
+    let title = shown::prose_line(&call.title).into_owned();
+    let message = match call.kind {
+        Some(CallKind::Execute) if command.is_some() => format!("{agent}: run this command?"),
+        Some(CallKind::Write) => format!("{agent}: change files? {title}"),
+        Some(CallKind::Read | CallKind::Search) => format!("{agent}: read files? {title}"),
+        _ => format!("{agent}: {title}?"),
+    };
+    let details = details(call, command.as_deref(), workspace);
+    if details.len() > MAX_DETAILS {
+        return Err(format!("the call is too large to be shown: more than {MAX_DETAILS} bytes"));
+    }
+    Ok(Intent { acts, message, details: Some(details), always: None })
+}
+
+/// The command that a call runs, if the agent names it.
+fn command(call: &KnownCall) -> Option<String> {
+    match call.input.as_ref()?.get("command")? {
+        Value::String(command) => Some(command.clone()),
+        Value::Array(words) => {
+            let words: Option<Vec<_>> = words.iter().map(Value::as_str).collect();
+            match words?[..] {
+                // The policy reads the script itself.
+                [
+                    "bash" | "/bin/bash" | "sh" | "/bin/sh" | "zsh" | "/bin/zsh",
+                    "-c" | "-lc",
+                    script,
+                ] => Some(script.to_owned()),
+                ref words => {
+                    Some(words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "))
+                }
+            }
+        }
+        _ => None,
+    }
+}
+
+/// A word as a shell reads it.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:@%+,".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+/// The effects on the files of a call. Without files, and with one whose path can't be resolved, the
+/// effects are unknown.
+fn places(call: &KnownCall, workspace: &Workspace, act: fn(Place) -> Act) -> Vec<Act> {
+    let diffs = call.content.iter().filter_map(|content| match content {
+        Content::Diff { path, .. } => Some(path.as_str()),
+        Content::Text(_) => None,
+    });
+    let paths = call.paths.iter().map(String::as_str).chain(diffs);
+    let place = |path| Place::resolve(path, workspace.root()).map_or(Act::Other, act);
+    let acts: Vec<_> = paths.map(place).collect();
+    if acts.is_empty() { vec![Act::Other] } else { acts }
+}
+
+/// The exact command, the changes of files, or else everything that the agent says about the call.
+fn details(call: &KnownCall, command: Option<&str>, workspace: &Workspace) -> String {
+    let mut details = String::new();
+    if let Some(command) = command {
+        details.push_str(&shown::command(command, workspace.root()));
+        details.push('\n');
+    }
+    for path in &call.paths {
+        let _ = writeln!(details, "file: {}", shown::line(path));
+    }
+    for content in &call.content {
+        if let Content::Diff { path, old, new } = content {
+            let _ = writeln!(details, "{}", diff(path, old.as_deref(), new));
+        }
+    }
+    if details.is_empty() || command.is_none() {
+        let input = call.input.as_ref().and_then(|input| serde_json::to_string_pretty(input).ok());
+        details.push_str(&input.map_or_else(String::new, |input| shown::text(&input).into_owned()));
+    }
+    if details.is_empty() { shown::line(&call.title).into_owned() } else { details }
+}
+
+/// A change of a file, as a diff.
+pub(super) fn diff(path: &str, old: Option<&str>, new: &str) -> String {
+    shown::diff(path, old, new).unwrap_or_else(|error| format!("{}: {error}", shown::line(path)))
+}

@@ -1,0 +1,239 @@
+//! The tool of a session with an agent. A call follows one call of the agent to its end.
+
+use std::sync::Arc;
+
+use holdpoint_common::{AgentSettings, PauseResponse, Verdict};
+use holdpoint_tools::{
+    Act, Intent, Subject, Tool, ToolContext, ToolError, ToolOutcome, Workspace, shown,
+};
+use serde_json::{Value, json};
+use tokio::runtime;
+
+use super::ask::{Answered, Asks};
+use super::known_calls::KnownCall;
+use super::link::{AgentEvent, Link, Permission, SharedLink};
+use super::permission;
+use super::protocol::Content;
+
+/// The name of the tool.
+pub(super) const TOOL: &str = "agent";
+
+/// Follows the calls of the agent.
+#[derive(Clone)]
+pub(super) struct HostedTool {
+    agent: Arc<AgentSettings>,
+    link: SharedLink,
+    runtime: runtime::Handle,
+}
+
+/// A call that is followed.
+struct Following<'scope, 'env> {
+    agent: &'env str,
+    id: &'env str,
+    context: &'env ToolContext,
+    asks: Asks<'scope, 'env>,
+    runtime: &'env runtime::Handle,
+    /// The text that was streamed.
+    shown: String,
+}
+
+/// The next thing that happens to a call.
+enum Next {
+    Cut,
+    Answered(Answered),
+    Event(Result<AgentEvent, String>),
+}
+
+impl HostedTool {
+    pub(super) fn new(
+        agent: Arc<AgentSettings>,
+        link: SharedLink,
+        runtime: runtime::Handle,
+    ) -> Self {
+        Self { agent, link, runtime }
+    }
+}
+
+impl Tool for HostedTool {
+    fn name(&self) -> &str {
+        TOOL
+    }
+
+    fn description(&self) -> &str {
+        "Follows a tool call of the agent that this session hosts"
+    }
+
+    fn schema(&self) -> Value {
+        json!({ "type": "object", "properties": { "id": { "type": "string" } }, "required": ["id"] })
+    }
+
+    /// The agent has begun the call itself, so that there is nothing to approve. Its requests for
+    /// permission are judged while the call runs.
+    fn intent(&self, input: &Value, _: &Workspace) -> Result<Intent, ToolError> {
+        let title = input.get("title").and_then(Value::as_str).unwrap_or_default();
+        Ok(Intent::new(Act::Internal, shown::prose_line(title).into_owned()))
+    }
+
+    fn call(&mut self, input: Value, context: &ToolContext) -> Result<ToolOutcome, ToolError> {
+        let id = input.get("id").and_then(Value::as_str).unwrap_or_default();
+        let (guard, subject) = Subject::new();
+        std::thread::scope(|scope| {
+            let asks = Asks::new(scope, context, subject);
+            let name = &self.agent.name;
+            let runtime = &self.runtime;
+            let mut following =
+                Following { agent: name, id, context, asks, runtime, shown: String::new() };
+            let link = runtime.block_on(context.until_cancelled(self.link.lock()));
+            let outcome = match link {
+                Some(mut link) => following.follow(&mut link),
+                None => Err(ToolError::Interrupted),
+            };
+            // Ends the threads of the asks that are open.
+            drop(guard);
+            outcome
+        })
+    }
+}
+
+impl Following<'_, '_> {
+    fn follow(&mut self, link: &mut Link) -> Result<ToolOutcome, ToolError> {
+        loop {
+            self.judge_requests(link);
+            let Some(call) = link.calls.get(self.id) else {
+                return Err(ToolError::failed("the agent no longer has this call".to_owned()));
+            };
+            self.show(call);
+            if let Some(failed) = call.end()
+                && self.asks.is_empty()
+            {
+                if self.shown.is_empty() {
+                    self.show_output(call);
+                }
+                link.calls.end(self.id);
+                self.runtime.block_on(self.context.until_cancelled(link.flush()));
+                return Ok(ToolOutcome { failed, ..ToolOutcome::default() });
+            }
+            match self.runtime.block_on(self.next(link)) {
+                Next::Cut => return Err(ToolError::Interrupted),
+                Next::Answered(answered) => self.answer(link, answered)?,
+                Next::Event(Err(why)) => return Err(ToolError::failed(why)),
+                Next::Event(Ok(AgentEvent::News(_))) => {}
+                Next::Event(Ok(end @ AgentEvent::Ended(_))) => {
+                    link.deferred.push_end(end);
+                    let why = "the agent ended its turn before this call had ended";
+                    return Ok(ToolOutcome { failed: true, ..ToolOutcome::text(why) });
+                }
+                Next::Event(Ok(event)) => self.defer(link, event),
+            }
+        }
+    }
+
+    async fn next(&mut self, link: &mut Link) -> Next {
+        tokio::select! {
+            biased;
+            () = self.context.cancelled() => Next::Cut,
+            answered = self.asks.next() => Next::Answered(answered),
+            event = link.receive() => Next::Event(event),
+        }
+    }
+
+    /// Keeps an event for the next answer. If there is no more room, a text is shown here.
+    fn defer(&self, link: &mut Link, event: AgentEvent) {
+        match link.deferred.push(event) {
+            Some(AgentEvent::Text(text) | AgentEvent::Thought(text)) => self.context.output(&text),
+            Some(_) | None => {}
+        }
+    }
+
+    /// Puts the permission requests of all calls to the policy, and to the user if it asks.
+    fn judge_requests(&mut self, link: &mut Link) {
+        while self.asks.has_room() {
+            let Some(request) = link.requests.pop_front() else { return };
+            let Some(call) = link.calls.get(&request.call) else { continue };
+            let workspace = self.context.workspace();
+            let intent = match permission::intent(self.agent, call, workspace) {
+                Ok(intent) => intent,
+                Err(why) => {
+                    self.reply(link, &request, false, Some(why));
+                    continue;
+                }
+            };
+            let judgement = workspace.policy().judge(TOOL, &intent.acts, workspace.root());
+            match judgement.verdict {
+                Verdict::Ask => self.asks.raise(request, &judgement, intent),
+                verdict => {
+                    let (allowed, word) = match verdict {
+                        Verdict::Allow => (true, "allowed"),
+                        _ => (false, "denied"),
+                    };
+                    let why = judgement.why();
+                    self.output(&format!("{word}: {} ({why})\n", intent.message));
+                    let reason = (!allowed).then(|| why.to_owned());
+                    self.reply(link, &request, allowed, reason);
+                }
+            }
+        }
+    }
+
+    fn answer(&self, link: &mut Link, answered: Answered) -> Result<(), ToolError> {
+        let Answered { request, response } = answered;
+        match response {
+            Some(PauseResponse::Approved | PauseResponse::Resumed) => {
+                self.reply(link, &request, true, None);
+            }
+            Some(PauseResponse::Denied { reason }) => self.reply(link, &request, false, reason),
+            Some(PauseResponse::Interrupted) | None => return Err(ToolError::Interrupted),
+        }
+        Ok(())
+    }
+
+    fn reply(&self, link: &mut Link, request: &Permission, allow: bool, reason: Option<String>) {
+        let option = if allow { &request.allow } else { &request.reject };
+        link.answer(&request.id, option.clone(), reason);
+    }
+
+    /// Streams the content that is new. An agent reports the whole content each time.
+    fn show(&mut self, call: &KnownCall) {
+        let mut whole = String::new();
+        for content in &call.content {
+            match content {
+                Content::Text(text) => whole.push_str(text),
+                Content::Diff { path, old, new } => {
+                    whole.push_str(&permission::diff(path, old.as_deref(), new));
+                }
+            }
+            if !whole.ends_with('\n') {
+                whole.push('\n');
+            }
+        }
+        if whole == self.shown {
+            return;
+        }
+        // A line that is continued has its end only now.
+        let before = self.shown.strip_suffix('\n').unwrap_or(&self.shown);
+        match whole.strip_prefix(before) {
+            Some(new) => self.output(new.strip_prefix('\n').unwrap_or(new)),
+            None => self.output(&whole),
+        }
+        self.shown = whole;
+    }
+
+    /// Streams the output of a call that reports no content.
+    fn show_output(&self, call: &KnownCall) {
+        match &call.output {
+            None | Some(Value::Null) => {}
+            Some(Value::String(text)) => self.output(text),
+            Some(output) => {
+                let text = output.get("output").and_then(Value::as_str).map(str::to_owned);
+                let text = text.or_else(|| serde_json::to_string_pretty(output).ok());
+                self.output(&text.unwrap_or_default());
+            }
+        }
+    }
+
+    fn output(&self, text: &str) {
+        if !text.is_empty() {
+            self.context.output(text);
+        }
+    }
+}
