@@ -12,10 +12,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use holdpoint_common::{
-    Answer, Ask, AskFact, AskId, AskRequest, AssistantMessage, BlockKind, Body, CallId, CutCause,
-    Delta, Event, Fact, Gap, Gaps, Hold, HoldCause, HoldState, ItemId, JobFact, Outcome, PauseKind,
-    PromptFact, PromptId, Receipt, RefusedClient, RestoreCause, RunFact, SessionFact, Tasks,
-    Timestamp, TurnFact, Usage, Who,
+    AgentStart, Answer, Ask, AskFact, AskId, AskRequest, AssistantMessage, BlockKind, Body, CallId,
+    CutCause, Delta, Event, Fact, Gap, Gaps, Hold, HoldCause, HoldState, ItemId, JobFact, Outcome,
+    PauseKind, PromptFact, PromptId, Receipt, RefusedClient, RestoreCause, RunFact, SessionFact,
+    Tasks, Timestamp, TurnFact, Usage, Who,
 };
 use holdpoint_tools::shown::{line, prose, prose_line};
 
@@ -226,6 +226,7 @@ impl Narrator {
             TurnFact::ProjectCut { reason } | TurnFact::ToolsMissing { reason } => {
                 Remark::new(Tone::Warning, prose_line(reason))
             }
+            TurnFact::AgentStarted { how, .. } => agent_started(*how)?,
             TurnFact::HistoryCut(left_out) => Remark::new(Tone::Warning, cut(left_out)),
             TurnFact::Cut { cause } => {
                 if matches!(cause, CutCause::User { .. } | CutCause::Close { .. }) {
@@ -382,6 +383,22 @@ fn text_cut(message: &AssistantMessage) -> Option<Narration> {
 }
 
 /// The words about a session that was rebuilt from its log.
+/// How a hosted agent continues the conversation; `None` if it begins one.
+fn agent_started(how: AgentStart) -> Option<Remark> {
+    let (tone, text) = match how {
+        AgentStart::New => return None,
+        AgentStart::Resumed | AgentStart::Loaded => {
+            (Tone::Dim, "the agent was started again, and continues its session")
+        }
+        AgentStart::Replayed => (
+            Tone::Warning,
+            "the agent was started again, and can't continue its session: it got the conversation \
+             so far as text",
+        ),
+    };
+    Some(Remark::new(tone, text))
+}
+
 fn restored(cause: RestoreCause) -> Option<Remark> {
     match cause {
         RestoreCause::Panic => {

@@ -25,6 +25,20 @@ pub struct AgentSettings {
     pub command: Vec<String>,
 }
 
+/// How a hosted agent gets the conversation of its session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum AgentStart {
+    /// The conversation begins: the agent has a new session of its own.
+    New,
+    /// The agent has resumed its own session.
+    Resumed,
+    /// The agent has loaded its own session.
+    Loaded,
+    /// The agent can't continue its session. It has a new one, and the conversation as text.
+    Replayed,
+}
+
 /// The reason why an agent can't be hosted.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]

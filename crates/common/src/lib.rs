@@ -107,7 +107,9 @@ pub use sandbox::{SandboxLevel, SandboxSettings};
 pub use supplies::{Certificates, ModelSupplies, Proxies, Supplies};
 
 // Hosted agents.
-pub use agent::{AgentError, AgentSettings, MAX_AGENT_COMMAND, MAX_AGENT_NAME, MAX_AGENT_WORDS};
+pub use agent::{
+    AgentError, AgentSettings, AgentStart, MAX_AGENT_COMMAND, MAX_AGENT_NAME, MAX_AGENT_WORDS,
+};
 
 // MCP servers.
 pub use mcp::{

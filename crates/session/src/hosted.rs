@@ -18,6 +18,7 @@
 
 mod ask;
 mod connection;
+mod conversation;
 mod deferred;
 mod known_calls;
 mod link;
@@ -60,14 +61,19 @@ impl Hosted {
         Arc::new(HostedModel::new(self.settings.model_name(), Arc::clone(&self.link)))
     }
 
-    /// The tools of the session: one that follows the agent's own calls.
-    pub(crate) fn toolbox(&self) -> Toolbox {
+    /// The tools of the session: one that follows the agent's own calls. `known` is the agent's own
+    /// session from before.
+    pub(crate) fn toolbox(&self, known: Option<&str>) -> Toolbox {
         let tool = HostedTool::new(
             Arc::clone(&self.settings),
             Arc::clone(&self.link),
             self.runtime.clone(),
         );
-        let source = HostedSource::new(Arc::clone(&self.settings), Arc::clone(&self.link));
+        let source = HostedSource::new(
+            Arc::clone(&self.settings),
+            Arc::clone(&self.link),
+            known.map(str::to_owned),
+        );
         Toolbox::new().with(move || tool.clone()).with_source(Box::new(source))
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::Stream;
 use holdpoint_common::limits::MAX_CALLS;
-use holdpoint_common::{AssistantMessage, ModelSettings, ToolResult, Usage};
+use holdpoint_common::{AgentStart, AssistantMessage, ModelSettings, ToolResult, Usage};
 use holdpoint_tools::ToolSpec;
 use std::sync::Arc;
 use thiserror::Error;
@@ -100,6 +100,13 @@ pub enum ModelEvent {
         arguments: String,
         /// The provider's signature of the call, to be sent back unchanged.
         signature: Option<String>,
+    },
+    /// The agent that is the model was started.
+    AgentStarted {
+        /// The id of the agent's own session.
+        session: String,
+        /// How the agent gets the conversation.
+        how: AgentStart,
     },
     /// The usage of the request.
     Usage(Usage),

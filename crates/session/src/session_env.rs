@@ -195,7 +195,7 @@ impl SessionEnv {
     /// Creates the tools of the session.
     pub(crate) fn make_toolbox(&self, state: &State) -> Toolbox {
         if let Some(hosted) = &self.hosted {
-            return hosted.toolbox();
+            return hosted.toolbox(state.agent_session());
         }
         let gone = gone_servers::notice(&state.history(), &self.mcp_servers);
         let toolbox = gone.into_iter().fold((self.toolbox)(state.settings()), Toolbox::with_notice);

@@ -44,6 +44,8 @@ pub struct State {
     last_line: Option<String>,
     /// Whether the session is logged at debug level.
     debug: bool,
+    /// The own session of the agent that the session hosts.
+    agent_session: Option<String>,
     /// When the session was first opened.
     opened: Timestamp,
     /// The number and the time of the last fact.
@@ -149,6 +151,7 @@ impl State {
             settings: Arc::new(settings),
             title: None,
             last_line: None,
+            agent_session: None,
             debug: false,
             opened,
             last: 0,
@@ -273,6 +276,12 @@ impl State {
     #[must_use]
     pub fn hold(&self) -> &Hold {
         &self.hold
+    }
+
+    /// The id of the own session of the agent that the session hosts, once it has one.
+    #[must_use]
+    pub fn agent_session(&self) -> Option<&str> {
+        self.agent_session.as_deref()
     }
 
     /// The run in progress, if any.

@@ -4,6 +4,8 @@ mod calls;
 mod ending;
 mod installed;
 mod misbehaving;
+mod others;
+mod restarting;
 
 use std::path::Path;
 

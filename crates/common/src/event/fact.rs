@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::kinds::{groups, kinds};
+use crate::agent::AgentStart;
 use crate::answer::{Answer, AnsweredBy, AskCloseCause};
 use crate::ask::{Ask, AsksMode};
 use crate::client::{RefusedClient, Who};
@@ -193,6 +194,13 @@ kinds! {
         "toolsMissing" => ToolsMissing {
             /// Description of the missing tools and the reason, on one line.
             reason: String,
+        },
+        /// The hosted agent was started.
+        "agentStarted" => AgentStarted {
+            /// Id of the agent's own session, which a later start continues.
+            session: String,
+            /// How the agent gets the conversation.
+            how: AgentStart,
         },
         /// The conversation is too long for the model. The requests of this turn leave out its
         /// oldest part.

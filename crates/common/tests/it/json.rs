@@ -4,12 +4,12 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use holdpoint_common::{
-    Answer, AnsweredBy, Ask, AskCloseCause, AskFact, AskId, AskOrigin, AskRequest, AsksMode,
-    AssistantMessage, Block, BlockKind, Body, CallId, ContextFill, CutCause, Delta, EndedProcesses,
-    Event, Fact, FileMark, Gap, HeadAndTail, HistoryCut, HistoryLimit, Hold, HoldAt, HoldCause,
-    HoldState, InstructionFile, ItemId, ItemKind, Job, JobEnd, JobFact, LastRun, LastTurn, Note,
-    Omission, Omitted, Outcome, PauseKind, PauseRequest, PauseResponse, PolicyMode, PolicyRules,
-    PromptFact, PromptId, Question, QuestionOption, QuestionReply, QuestionRequest,
+    AgentStart, Answer, AnsweredBy, Ask, AskCloseCause, AskFact, AskId, AskOrigin, AskRequest,
+    AsksMode, AssistantMessage, Block, BlockKind, Body, CallId, ContextFill, CutCause, Delta,
+    EndedProcesses, Event, Fact, FileMark, Gap, HeadAndTail, HistoryCut, HistoryLimit, Hold,
+    HoldAt, HoldCause, HoldState, InstructionFile, ItemId, ItemKind, Job, JobEnd, JobFact, LastRun,
+    LastTurn, Note, Omission, Omitted, Outcome, PauseKind, PauseRequest, PauseResponse, PolicyMode,
+    PolicyRules, PromptFact, PromptId, Question, QuestionOption, QuestionReply, QuestionRequest,
     QuestionResponse, QueuedPrompt, Receipt, RefusedClient, RestoreCause, Run, RunEnd, RunFact,
     RunLimit, RunLimits, RunProgress, RunSettings, SandboxSettings, SessionFact, SessionSettings,
     SessionStatus, SessionSummary, Snapshot, StopHow, StoppedTool, Task, TaskFact, TaskId,
@@ -199,6 +199,7 @@ fn facts() -> Vec<Fact> {
         Fact::Turn(TurnFact::ProjectCut {
             reason: "AGENTS.md is left out: it is not a file".into(),
         }),
+        Fact::Turn(TurnFact::AgentStarted { session: "s-1".into(), how: AgentStart::Loaded }),
         Fact::Turn(TurnFact::ToolsMissing { reason: "MCP server `a`: it has ended".into() }),
         Fact::Turn(TurnFact::HistoryCut(HistoryCut {
             messages: 7,

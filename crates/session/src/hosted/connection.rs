@@ -22,6 +22,12 @@ const MAX_GARBAGE: usize = 1024 * 1024;
 /// The most bytes that wait to be written to an agent that does not read.
 const MAX_UNREAD: usize = 32 * 1024 * 1024;
 
+/// The most bytes of the id of a request. A line with a longer one is not a message.
+const MAX_ID: usize = 1024;
+
+/// The most bytes of the message of an error. The rest is left out.
+const MAX_ERROR: usize = 2 * 1024;
+
 /// The most bytes of the error output that are shown.
 const SHOWN_ERRORS: usize = 500;
 
@@ -96,7 +102,7 @@ impl Message<'_> {
     fn incoming(self) -> Option<Incoming> {
         let nothing = || RawValue::from_string("null".to_owned());
         match (self.method, self.id) {
-            (Some(method), Some(id)) if id.is_u64() || id.is_i64() || id.is_string() => {
+            (Some(method), Some(id)) if is_id(&id) => {
                 let params = self.params.or_else(|| nothing().ok())?;
                 Some(Incoming::Request { id, method: method.into_owned(), params })
             }
@@ -106,13 +112,25 @@ impl Message<'_> {
             }
             (None, Some(id)) => {
                 let result = match (self.error, self.result) {
-                    (Some(error), _) => Err(error),
+                    (Some(mut error), _) => {
+                        let end = error.message.floor_char_boundary(MAX_ERROR);
+                        error.message.truncate(end);
+                        Err(error)
+                    }
                     (None, result) => Ok(result.or_else(|| nothing().ok())?),
                 };
                 Some(Incoming::Reply { id: id.as_u64()?, result })
             }
             _ => None,
         }
+    }
+}
+
+/// Whether this can be the id of a request.
+fn is_id(id: &Value) -> bool {
+    match id {
+        Value::String(id) => id.len() <= MAX_ID,
+        id => id.is_u64() || id.is_i64(),
     }
 }
 

@@ -15,6 +15,9 @@ const MAX_BYTES: usize = 32 * 1024 * 1024;
 /// The most bytes of the input that a call shows and the log keeps. A larger one is left out.
 const MAX_INPUT: usize = 64 * 1024;
 
+/// The most bytes of the id of a call. With a longer one, the agent is ended.
+const MAX_ID: usize = 1024;
+
 /// The most bytes of a title, and of a path.
 const MAX_LINE: usize = 4 * 1024;
 
@@ -42,10 +45,13 @@ pub(super) struct KnownCall {
     pub(super) content: Vec<Content>,
     /// The output, if the agent reports no content.
     pub(super) output: Option<Value>,
+    /// How often the content was reported.
+    pub(super) version: u64,
     status: Option<CallStatus>,
     /// Whether it was reported to the session as a call.
     begun: bool,
-    bytes: usize,
+    /// The approximate size.
+    pub(super) bytes: usize,
 }
 
 /// The consequence of an update.
@@ -68,13 +74,15 @@ impl KnownCalls {
         if self.ended.contains(&update.id) && !begins {
             return Ok(Change::Nothing);
         }
+        if update.id.len() > MAX_ID {
+            return Err(format!("the id of a tool call has more than {MAX_ID} bytes"));
+        }
         if self.open.len() + self.ended.len() >= MAX_CALLS && !self.open.contains_key(&update.id) {
             return Err(format!("it made more than {MAX_CALLS} tool calls in one turn"));
         }
         let call = self.open.entry(update.id.clone()).or_default();
-        call.take(update);
         self.bytes -= call.bytes;
-        call.bytes = call.size();
+        call.take(update);
         self.bytes += call.bytes;
         if self.bytes > MAX_BYTES {
             return Err(format!("its open tool calls have more than {MAX_BYTES} bytes"));
@@ -119,24 +127,21 @@ impl KnownCall {
         if let Some(paths) = paths.filter(|paths| !paths.is_empty()) {
             self.paths = paths.iter().take(MAX_PATHS).map(|path| cut(path)).collect();
         }
+        // Only new and replaced parts are measured, so that the work is linear in the size of all
+        // updates.
         if let Some(input) = input.filter(|input| !is_empty(input)) {
-            self.input = Some(input);
+            self.bytes += value_size(&input);
+            self.bytes -= self.input.replace(input).as_ref().map_or(0, value_size);
         }
-        self.content = content.unwrap_or_else(|| std::mem::take(&mut self.content));
-        self.output = output.or_else(|| self.output.take());
-    }
-
-    /// The approximate size in bytes.
-    fn size(&self) -> usize {
-        let content = self.content.iter().map(|content| match content {
-            Content::Text(text) => text.len(),
-            Content::Diff { path, old, new } => {
-                path.len() + old.as_ref().map_or(0, String::len) + new.len()
-            }
-        });
-        let values = [&self.input, &self.output].into_iter().flatten().map(value_size);
-        let paths = self.paths.iter().map(String::len);
-        256 + self.title.len() + content.chain(values).chain(paths).sum::<usize>()
+        if let Some(output) = output {
+            self.bytes += value_size(&output);
+            self.bytes -= self.output.replace(output).as_ref().map_or(0, value_size);
+        }
+        if let Some(content) = content {
+            self.version += 1;
+            self.bytes += content_size(&content);
+            self.bytes -= content_size(&std::mem::replace(&mut self.content, content));
+        }
     }
 
     /// Whether the call has ended; `Some(true)` if it has failed.
@@ -174,6 +179,17 @@ impl KnownCall {
     }
 }
 
+/// The size of a content in bytes.
+fn content_size(content: &[Content]) -> usize {
+    let size = |content: &Content| match content {
+        Content::Text(text) => text.len(),
+        Content::Diff { path, old, new } => {
+            path.len() + old.as_ref().map_or(0, String::len) + new.len()
+        }
+    };
+    content.iter().map(|content| size_of::<Content>() + size(content)).sum()
+}
+
 /// At most the first [`MAX_LINE`] bytes.
 fn cut(text: &str) -> String {
     text[..text.floor_char_boundary(MAX_LINE)].to_owned()
@@ -194,4 +210,55 @@ fn value_size(value: &Value) -> usize {
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,
     };
     size_of::<Value>() + inner
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn update(id: &str, text: &str) -> CallUpdate {
+        let content = Some(vec![Content::Text(text.to_owned())]);
+        CallUpdate { id: id.to_owned(), content, ..CallUpdate::default() }
+    }
+
+    #[test]
+    fn m_h3_a_call_begins_when_it_is_no_longer_announced_only() {
+        let mut calls = KnownCalls::default();
+        let status = |status| CallUpdate {
+            id: "a".to_owned(),
+            status: Some(status),
+            ..CallUpdate::default()
+        };
+        assert_eq!(calls.update(status(CallStatus::Pending), false), Ok(Change::Nothing));
+        assert_eq!(calls.update(status(CallStatus::Running), false), Ok(Change::Begins));
+        assert_eq!(calls.update(status(CallStatus::Completed), false), Ok(Change::News));
+        assert_eq!(calls.get("a").unwrap().end(), Some(false));
+        calls.end("a");
+        assert_eq!(calls.update(status(CallStatus::Running), false), Ok(Change::Nothing));
+        // Its agent may still ask about it.
+        assert_eq!(calls.update(status(CallStatus::Pending), true), Ok(Change::Begins));
+        assert_eq!(calls.update(update("b", "text"), false), Ok(Change::Begins));
+    }
+
+    #[test]
+    fn m_h3_the_calls_of_an_agent_are_bounded() {
+        let mut calls = KnownCalls::default();
+        let large = "x".repeat(MAX_BYTES / 3);
+        for _ in 0..10 {
+            assert!(calls.update(update("a", &large), false).is_ok(), "content is replaced");
+        }
+        assert!(calls.update(update("b", &large), false).is_ok());
+        calls.end("a");
+        assert!(calls.update(update("c", &large), false).is_ok());
+        assert!(calls.update(update("d", &large), false).is_err());
+        calls.clear();
+        assert_eq!(calls.bytes, 0);
+        for n in 0..MAX_CALLS {
+            let id = n.to_string();
+            assert!(calls.update(update(&id, ""), false).is_ok());
+            calls.end(&id);
+        }
+        assert!(calls.update(update("one more", ""), false).is_err());
+        assert!(calls.update(update(&"x".repeat(MAX_ID + 1), ""), false).is_err());
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdpoint_common::EndedProcesses;
+use holdpoint_common::{AgentStart, EndedProcesses};
 use holdpoint_tools::Workspace;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -12,6 +12,7 @@ use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 
 use super::connection::{Connection, Incoming, RpcError};
+use super::conversation::Conversation;
 use super::deferred::Deferred;
 use super::known_calls::{Change, KnownCalls};
 use super::protocol::{
@@ -26,6 +27,12 @@ pub(super) struct Link {
     name: String,
     /// The running agent.
     running: Option<Running>,
+    /// The id of the agent's own session, also if the agent does not run.
+    own_session: Option<String>,
+    /// How the agent got that session, until the session knows it.
+    start: Option<AgentStart>,
+    /// Whether the agent's session has a prompt.
+    is_used: bool,
     /// The id of the prompt that has no reply.
     prompt: Option<u64>,
     pub(super) calls: KnownCalls,
@@ -55,8 +62,8 @@ pub(super) type SharedLink = Arc<Mutex<Link>>;
 /// A running agent.
 struct Running {
     connection: Connection,
-    /// The agent's own session, once the agent is ready.
-    session: Option<String>,
+    /// Whether the agent can take a prompt.
+    is_ready: bool,
     /// The workspace with which it was started.
     workspace: Arc<Workspace>,
 }
@@ -102,6 +109,9 @@ impl Link {
         Arc::new(Mutex::new(Self {
             name: name.to_owned(),
             running: None,
+            own_session: None,
+            start: None,
+            is_used: false,
             prompt: None,
             calls: KnownCalls::default(),
             deferred: Deferred::default(),
@@ -117,7 +127,7 @@ impl Link {
     /// workspace does not count.
     pub(super) fn is_ready(&self, workspace: &Arc<Workspace>) -> bool {
         self.running.as_ref().is_some_and(|running| {
-            running.session.is_some()
+            running.is_ready
                 && (self.prompt.is_some() || Arc::ptr_eq(&running.workspace, workspace))
         })
     }
@@ -134,14 +144,27 @@ impl Link {
 
     /// Takes a started program, which is not ready yet.
     pub(super) fn started(&mut self, connection: Connection, workspace: Arc<Workspace>) {
-        self.running = Some(Running { connection, session: None, workspace });
+        self.running = Some(Running { connection, is_ready: false, workspace });
         self.forget_turn();
         self.failure = None;
     }
 
     /// Notes that the agent is ready, with this session of its own.
-    pub(super) fn ready(&mut self, session: String) {
-        self.running.iter_mut().for_each(|running| running.session = Some(session.clone()));
+    pub(super) fn ready(&mut self, session: String, how: AgentStart) {
+        self.running.iter_mut().for_each(|running| running.is_ready = true);
+        self.own_session = Some(session);
+        self.start = Some(how);
+        self.is_used = how != AgentStart::New;
+    }
+
+    /// The id of the agent's own session, if it had one.
+    pub(super) fn own_session(&self) -> Option<&str> {
+        self.own_session.as_deref()
+    }
+
+    /// Notes the agent's own session from before a restart.
+    pub(super) fn know_session(&mut self, session: String) {
+        self.own_session.get_or_insert(session);
     }
 
     pub(super) fn set_failure(&mut self, why: String) {
@@ -153,21 +176,61 @@ impl Link {
         self.death.is_some()
     }
 
-    /// Sends a prompt, which begins a turn.
+    /// Sends the newest prompt of a conversation, which begins a turn. Returns how the agent was
+    /// started, with its session, if it was since the last prompt.
     ///
     /// # Errors
-    /// The reason why the agent does not run.
-    pub(super) fn send_prompt(&mut self, text: String) -> Result<(), String> {
+    /// The reason why the agent does not run, or can't begin a new session.
+    pub(super) async fn send_prompt(
+        &mut self,
+        Conversation { before, prompt }: Conversation,
+    ) -> Result<Option<(String, AgentStart)>, String> {
         if let Some(why) = &self.death {
             return Err(why.clone());
         }
         self.forget_turn();
-        let Some(Running { connection, session: Some(session), .. }) = &mut self.running else {
+        if before.is_none() && self.is_used {
+            self.renew_session().await?;
+        }
+        let (Some(Running { connection, is_ready: true, .. }), Some(session)) =
+            (&mut self.running, &self.own_session)
+        else {
             let why = self.failure.as_deref().unwrap_or("it has ended");
             return Err(format!("{}: {why}", self.name));
         };
+        let (start, text) = match (self.start.take(), before) {
+            (Some(AgentStart::New), Some(before)) => {
+                (Some(AgentStart::Replayed), format!("{before}{prompt}"))
+            }
+            (start, _) => (start, prompt),
+        };
         self.prompt = Some(connection.request(method::PROMPT, protocol::prompt(session, text)));
-        Ok(())
+        self.is_used = true;
+        Ok(start.map(|start| (session.clone(), start)))
+    }
+
+    /// Opens another session of the agent, for a conversation that begins afresh.
+    async fn renew_session(&mut self) -> Result<(), String> {
+        let Some(Running { workspace, is_ready: true, .. }) = &self.running else { return Ok(()) };
+        let folder = workspace.root().to_owned();
+        let reply = self.request(method::NEW, protocol::new_session(&folder)).await;
+        let session = match reply {
+            Ok(Ok(reply)) => protocol::new_session_id(&reply),
+            Ok(Err(error)) => Err(format!("it reported: {}", error.message)),
+            Err(why) => Err(why),
+        };
+        match session {
+            Ok(session) => {
+                self.ready(session, AgentStart::New);
+                Ok(())
+            }
+            Err(why) => {
+                self.begin_end(why);
+                let (why, _) = self.ended().await;
+                self.death = Some(why.clone());
+                Err(why)
+            }
+        }
     }
 
     /// Notes that the session's turn has ended.
@@ -329,7 +392,9 @@ impl Link {
         for id in std::mem::take(&mut self.unanswered) {
             self.answer(&id, None, None);
         }
-        let Some(Running { connection, session: Some(session), .. }) = &mut self.running else {
+        let (Some(Running { connection, .. }), Some(session)) =
+            (&mut self.running, &self.own_session)
+        else {
             return;
         };
         connection.notify(method::CANCEL, protocol::cancel(session));

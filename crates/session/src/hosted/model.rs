@@ -8,14 +8,11 @@ use futures_util::stream;
 use holdpoint_common::Usage;
 use tokio::sync::OwnedMutexGuard;
 
+use super::conversation::Conversation;
 use super::link::{AgentEvent, Link, SharedLink};
 use super::protocol::{Stop, TurnReply};
 use super::tool::TOOL;
-use crate::model::{Message, Model, ModelError, ModelEvent, ModelRequest, ModelStream};
-
-/// The prompt of a turn that continues after a restart, in which the agent's own turn was lost.
-const CONTINUE: &str =
-    "The program that runs you was restarted during your turn. Continue with it.";
+use crate::model::{Model, ModelError, ModelEvent, ModelRequest, ModelStream};
 
 /// An agent as a model.
 pub(super) struct HostedModel {
@@ -26,8 +23,8 @@ pub(super) struct HostedModel {
 /// An answer that is being read.
 struct Answer {
     link: Source,
-    /// The prompt, if the agent does not have it yet.
-    prompt: Option<String>,
+    /// The conversation, if the agent may not have its newest prompt yet.
+    conversation: Option<Conversation>,
     /// Events that were not returned yet.
     ready: VecDeque<ModelEvent>,
     done: bool,
@@ -56,13 +53,9 @@ impl Model for HostedModel {
     }
 
     fn stream(&self, request: &ModelRequest) -> ModelStream {
-        let prompt = match request.messages.last() {
-            Some(Message::User(text)) => text.clone(),
-            _ => CONTINUE.to_owned(),
-        };
         let answer = Answer {
             link: Source::Free(Arc::clone(&self.link)),
-            prompt: Some(prompt),
+            conversation: Some(Conversation::of(&request.messages)),
             ready: VecDeque::new(),
             done: false,
         };
@@ -100,10 +93,13 @@ impl Answer {
                 return Ok(());
             }
         };
-        if let Some(prompt) = self.prompt.take()
+        if let Some(conversation) = self.conversation.take()
             && !link.is_in_turn()
         {
-            link.send_prompt(prompt)?;
+            let start = link.send_prompt(conversation).await?;
+            let start = start.map(|(session, how)| ModelEvent::AgentStarted { session, how });
+            self.ready.extend(start);
+            return Ok(());
         }
         let event = match link.deferred.pop() {
             Some(event) => event,

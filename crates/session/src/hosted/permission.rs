@@ -23,6 +23,10 @@ pub(super) fn intent(
     call: &KnownCall,
     workspace: &Workspace,
 ) -> Result<Intent, String> {
+    let too_large = || format!("the call is too large to be shown: more than {MAX_DETAILS} bytes");
+    if call.bytes > MAX_DETAILS {
+        return Err(too_large());
+    }
     let command = command(call);
     let acts = match (call.kind, &command) {
         (Some(CallKind::Execute), Some(command)) => vec![Act::Command(command.clone())],
@@ -40,7 +44,7 @@ pub(super) fn intent(
     };
     let details = details(call, command.as_deref(), workspace);
     if details.len() > MAX_DETAILS {
-        return Err(format!("the call is too large to be shown: more than {MAX_DETAILS} bytes"));
+        return Err(too_large());
     }
     Ok(Intent { acts, message, details: Some(details), always: None })
 }

@@ -13,11 +13,16 @@ use serde_json::value::RawValue;
 pub(super) mod method {
     pub(in super::super) const INITIALIZE: &str = "initialize";
     pub(in super::super) const NEW: &str = "session/new";
+    pub(in super::super) const LOAD: &str = "session/load";
+    pub(in super::super) const RESUME: &str = "session/resume";
     pub(in super::super) const PROMPT: &str = "session/prompt";
     pub(in super::super) const CANCEL: &str = "session/cancel";
     pub(in super::super) const UPDATE: &str = "session/update";
     pub(in super::super) const PERMISSION: &str = "session/request_permission";
 }
+
+/// The most bytes of the id of an option. One with a longer id can't be chosen.
+const MAX_OPTION: usize = 1024;
 
 /// The code of an error for a method that is not served.
 pub(super) const METHOD_NOT_FOUND: i64 = -32601;
@@ -29,6 +34,10 @@ pub(super) const AUTH_REQUIRED: i64 = -32000;
 /// The part of an agent's introduction that is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Introduction {
+    /// Whether the agent can load a session of its own.
+    pub(super) loads: bool,
+    /// Whether it can resume one, which does not send the conversation again.
+    pub(super) resumes: bool,
     /// How the agent's users can log in.
     pub(super) logins: Vec<String>,
 }
@@ -132,11 +141,24 @@ pub(super) fn introduction(reply: &RawValue) -> Result<Introduction, String> {
         v1::AuthMethod::Agent(login) => login.name.clone(),
         _ => "another".to_owned(),
     };
-    Ok(Introduction { logins: reply.auth_methods.iter().map(login).collect() })
+    let capabilities = &reply.agent_capabilities;
+    Ok(Introduction {
+        loads: capabilities.load_session,
+        resumes: capabilities.session_capabilities.resume.is_some(),
+        logins: reply.auth_methods.iter().map(login).collect(),
+    })
 }
 
 pub(super) fn new_session(folder: &Path) -> impl Serialize {
     v1::NewSessionRequest::new(folder)
+}
+
+pub(super) fn load_session(session: &str, folder: &Path) -> impl Serialize {
+    v1::LoadSessionRequest::new(session.to_owned(), folder)
+}
+
+pub(super) fn resume_session(session: &str, folder: &Path) -> impl Serialize {
+    v1::ResumeSessionRequest::new(session.to_owned(), folder)
 }
 
 /// The id of a new session.
@@ -218,7 +240,8 @@ pub(super) fn permission(params: &RawValue) -> Result<PermissionRequest, String>
     let option = |kinds: [v1::PermissionOptionKind; 2]| {
         let find = |kind| request.options.iter().find(|option| option.kind == kind);
         let option = kinds.into_iter().find_map(find);
-        option.map(|option| option.option_id.0.to_string())
+        let id = option.map(|option| option.option_id.0.to_string());
+        id.filter(|id| id.len() <= MAX_OPTION)
     };
     use v1::PermissionOptionKind::{AllowAlways, AllowOnce, RejectAlways, RejectOnce};
     let (allow, reject) = (option([AllowOnce, AllowAlways]), option([RejectOnce, RejectAlways]));

@@ -16,13 +16,19 @@ use super::start;
 pub(super) struct HostedSource {
     settings: Arc<AgentSettings>,
     link: SharedLink,
+    /// The agent's own session from before, until the first start.
+    known: Option<String>,
     /// The time between TERM and KILL, once it is known.
     grace: Duration,
 }
 
 impl HostedSource {
-    pub(super) fn new(settings: Arc<AgentSettings>, link: SharedLink) -> Self {
-        Self { settings, link, grace: Duration::ZERO }
+    pub(super) fn new(
+        settings: Arc<AgentSettings>,
+        link: SharedLink,
+        known: Option<String>,
+    ) -> Self {
+        Self { settings, link, known, grace: Duration::ZERO }
     }
 
     async fn start(&mut self, context: &SourceContext) {
@@ -30,6 +36,9 @@ impl HostedSource {
         let mut link = self.link.lock().await;
         if link.has_died() || link.is_ready(&context.workspace) {
             return;
+        }
+        if let Some(known) = self.known.take() {
+            link.know_session(known);
         }
         // It runs with an older policy, or its start was cut.
         let _ = link.end("it is started again".to_owned()).await;

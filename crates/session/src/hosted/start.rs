@@ -4,12 +4,12 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdpoint_common::AgentSettings;
+use holdpoint_common::{AgentSettings, AgentStart};
 use holdpoint_tools::{ProcessSpec, SourceContext, environment};
 
 use super::connection::{Connection, RpcError};
 use super::link::Link;
-use super::protocol::{self, AUTH_REQUIRED, Introduction, method};
+use super::protocol::{self, AUTH_REQUIRED, Introduction, METHOD_NOT_FOUND, method};
 
 /// How long an agent may take until it is ready.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -27,8 +27,8 @@ pub(super) async fn start(
     let connection = spawn(settings, context).await?;
     link.started(connection, Arc::clone(&context.workspace));
     let why = match tokio::time::timeout(LIMIT, introduce(link, context)).await {
-        Ok(Ok(session)) => {
-            link.ready(session);
+        Ok(Ok((session, how))) => {
+            link.ready(session, how);
             return Ok(());
         }
         Ok(Err(why)) => why,
@@ -64,15 +64,35 @@ async fn spawn(settings: &AgentSettings, context: &SourceContext) -> Result<Conn
         .map_err(|error| format!("its streams can't be used: {error}"))
 }
 
-/// Exchanges the first messages. Returns the id of the agent's session.
-async fn introduce(link: &mut Link, context: &SourceContext) -> Result<String, String> {
+/// Exchanges the first messages. Returns the id of the agent's session, which is the one from before
+/// if the agent can continue it.
+async fn introduce(
+    link: &mut Link,
+    context: &SourceContext,
+) -> Result<(String, AgentStart), String> {
     let reply = link.request(method::INITIALIZE, protocol::initialize()).await?;
     let reply = reply.map_err(|error| reported(&error))?;
     let introduction = protocol::introduction(&reply)?;
-    let params = protocol::new_session(context.workspace.root());
-    let reply = link.request(method::NEW, params).await?;
+    let folder = context.workspace.root();
+    if let Some(session) = link.own_session().map(str::to_owned) {
+        let (how, reply) = if introduction.resumes {
+            let params = protocol::resume_session(&session, folder);
+            (AgentStart::Resumed, link.request(method::RESUME, params).await?)
+        } else if introduction.loads {
+            let params = protocol::load_session(&session, folder);
+            (AgentStart::Loaded, link.request(method::LOAD, params).await?)
+        } else {
+            let error = RpcError { code: METHOD_NOT_FOUND, message: String::new() };
+            (AgentStart::Replayed, Err(error))
+        };
+        match reply {
+            Ok(_) => return Ok((session, how)),
+            Err(error) => tracing::info!(?error, "an agent can't continue its session"),
+        }
+    }
+    let reply = link.request(method::NEW, protocol::new_session(folder)).await?;
     let reply = reply.map_err(|error| login_error(&introduction, &error))?;
-    protocol::new_session_id(&reply)
+    Ok((protocol::new_session_id(&reply)?, AgentStart::New))
 }
 
 fn reported(error: &RpcError) -> String {

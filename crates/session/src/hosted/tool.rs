@@ -33,8 +33,9 @@ struct Following<'scope, 'env> {
     context: &'env ToolContext,
     asks: Asks<'scope, 'env>,
     runtime: &'env runtime::Handle,
-    /// The text that was streamed.
+    /// The text that was streamed, and the version of the content that it shows.
     shown: String,
+    version: u64,
 }
 
 /// The next thing that happens to a call.
@@ -81,8 +82,15 @@ impl Tool for HostedTool {
             let asks = Asks::new(scope, context, subject);
             let name = &self.agent.name;
             let runtime = &self.runtime;
-            let mut following =
-                Following { agent: name, id, context, asks, runtime, shown: String::new() };
+            let mut following = Following {
+                agent: name,
+                id,
+                context,
+                asks,
+                runtime,
+                shown: String::new(),
+                version: 0,
+            };
             let link = runtime.block_on(context.until_cancelled(self.link.lock()));
             let outcome = match link {
                 Some(mut link) => following.follow(&mut link),
@@ -194,6 +202,9 @@ impl Following<'_, '_> {
 
     /// Streams the content that is new. An agent reports the whole content each time.
     fn show(&mut self, call: &KnownCall) {
+        if std::mem::replace(&mut self.version, call.version) == call.version {
+            return;
+        }
         let mut whole = String::new();
         for content in &call.content {
             match content {

@@ -91,6 +91,7 @@ impl ModelEvent {
                 let sent_back = [id, signature].map(|text| text.as_ref().map_or(0, String::len));
                 name.len() + arguments.len() + sent_back.iter().sum::<usize>()
             }
+            Self::AgentStarted { session, .. } => session.len(),
             Self::Writing { bytes } => *bytes,
             Self::Usage(_) | Self::OutputLimit => 0,
         }

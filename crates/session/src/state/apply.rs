@@ -183,6 +183,7 @@ impl State {
                     turn.open_step = None;
                 }
             }
+            TurnFact::AgentStarted { session, .. } => self.agent_session = Some(session.clone()),
             TurnFact::InstructionsRead { files } => self.instructions = Arc::new(files.clone()),
             // Notices to readers; they change no state.
             TurnFact::HistoryCut(_)

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use holdpoint_common::api::Verb;
 use holdpoint_common::{
-    AskId, AskRequest, AssistantMessage, CallId, ContextFill, EndedProcesses, Event, HistoryCut,
-    InstructionFile, JobEnd, Limits, Omission, Outcome, PauseKind, PauseRequest, Refused,
-    RestoreCause, StoppedTool, TaskRequest, Timestamp, ToolResult, TurnId, Usage, Who,
+    AgentStart, AskId, AskRequest, AssistantMessage, CallId, ContextFill, EndedProcesses, Event,
+    HistoryCut, InstructionFile, JobEnd, Limits, Omission, Outcome, PauseKind, PauseRequest,
+    Refused, RestoreCause, StoppedTool, TaskRequest, Timestamp, ToolResult, TurnId, Usage, Who,
 };
 
 use super::decide::DecisionBuilder;
@@ -219,6 +219,13 @@ pub enum Report {
     ToolsMissing {
         /// Which tools, and why.
         reason: String,
+    },
+    /// The hosted agent was started.
+    AgentStarted {
+        /// The id of the agent's own session.
+        session: String,
+        /// How the agent gets the conversation.
+        how: AgentStart,
     },
     /// The conversation was too long for the model: this part was left out of its next request.
     HistoryCut(HistoryCut),

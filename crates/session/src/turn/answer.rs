@@ -14,6 +14,7 @@ use super::retry::{Next, Tries};
 use super::{Runner, arguments, panic_text, schema};
 use crate::lane::LaneMessage;
 use crate::model::{Model, ModelError, ModelEvent, ModelRequest, ModelStream};
+use crate::state::Report;
 
 /// The result of a model request.
 pub(super) struct ModelAnswer {
@@ -232,6 +233,10 @@ impl Runner {
                     continue;
                 }
                 ModelEvent::Writing { .. } => continue,
+                ModelEvent::AgentStarted { session, how } => {
+                    self.report(Report::AgentStarted { session, how }).await;
+                    continue;
+                }
                 ModelEvent::Usage(usage) => {
                     partial.usage = Some(usage);
                     continue;

@@ -9,6 +9,7 @@ read PATH           report that the file is read
 ask KIND TITLE      ask for permission for a call of this kind
 ask2 TITLE TITLE    ask for permission for two calls at once
 stop REASON         end the turn for this reason
+session             report the id of the session
 spin                write text until the turn is cancelled
 hang                never answer, whatever is sent
 die CODE            exit at once
@@ -46,6 +47,7 @@ class Cancelled(Exception):
 class Agent(acp.Agent):
     def __init__(self):
         self.calls = 0
+        self.sessions = 0
         self.cancelled = asyncio.Event()
 
     def on_connect(self, connection):
@@ -59,7 +61,8 @@ class Agent(acp.Agent):
         )
 
     async def new_session(self, cwd, **_):
-        return schema.NewSessionResponse(session_id=f"own-{os.getpid()}")
+        self.sessions += 1
+        return schema.NewSessionResponse(session_id=f"own-{os.getpid()}-{self.sessions}")
 
     async def load_session(self, cwd, session_id, **_):
         if session_id.startswith("lost"):
@@ -121,6 +124,9 @@ class Agent(acp.Agent):
 
     async def step_pid(self, _):
         await self.say(f"pid={os.getpid()}\n")
+
+    async def step_session(self, _):
+        await self.say(f"session={self.session}\n")
 
     async def step_spawn(self, command):
         await asyncio.create_subprocess_shell(command, stdin=-3, stdout=-3, stderr=-3)

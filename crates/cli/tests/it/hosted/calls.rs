@@ -15,7 +15,7 @@ fn play(world: &World, args: &[&str], script: &str) -> Ran {
 }
 
 /// The ids of the open asks, the oldest first.
-fn open_asks(world: &World) -> Vec<String> {
+pub(super) fn open_asks(world: &World) -> Vec<String> {
     let inbox = world.run(&["inbox", "--json"]).code(0);
     let inbox: Inbox = serde_json::from_str(&inbox.out).unwrap();
     inbox.asks.iter().map(|asked| asked.ask.id.to_string()).collect()

@@ -9,6 +9,20 @@ use rustix::fs::{FlockOperation, flock};
 /// The Python SDK of the protocol.
 const SDK: &str = "agent-client-protocol==0.12.1";
 
+/// OpenCode, from npm.
+const OPENCODE: &str = "opencode-ai@1.18.33";
+
+/// The program of OpenCode.
+pub(super) fn opencode() -> PathBuf {
+    let folder = installed("agent-opencode", OPENCODE, |folder| {
+        run(Command::new("npm")
+            .args(["install", "--silent", "--no-audit", "--no-fund", "--prefix"])
+            .arg(folder)
+            .arg(OPENCODE));
+    });
+    folder.join("node_modules/.bin/opencode")
+}
+
 /// A Python with the SDK.
 pub(super) fn python() -> PathBuf {
     let folder = installed("agent-sdk", SDK, |folder| {

@@ -46,6 +46,9 @@ impl Input for RunnerReport {
             }
             Report::ProjectCut { reason } => builder.record(TurnFact::ProjectCut { reason }),
             Report::ToolsMissing { reason } => builder.record(TurnFact::ToolsMissing { reason }),
+            Report::AgentStarted { session, how } => {
+                builder.record(TurnFact::AgentStarted { session, how });
+            }
             Report::HistoryCut(cut) => builder.record(TurnFact::HistoryCut(cut)),
             Report::FilesChanged(paths) if paths.is_empty() => {}
             Report::FilesChanged(paths) => builder.record(RunFact::FilesChanged { paths }),

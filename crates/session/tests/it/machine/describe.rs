@@ -147,6 +147,9 @@ pub(super) fn fact(fact: &Fact) -> String {
         }
         Fact::Turn(TurnFact::ProjectCut { reason }) => format!("ProjectCut({reason})"),
         Fact::Turn(TurnFact::ToolsMissing { reason }) => format!("ToolsMissing({reason})"),
+        Fact::Turn(TurnFact::AgentStarted { session, how }) => {
+            format!("AgentStarted({session} {how:?})")
+        }
         Fact::Turn(TurnFact::HistoryCut(cut)) => format!("HistoryCut({})", cut.messages),
         Fact::Run(RunFact::FilesChanged { paths }) => format!("FilesChanged({})", paths.join(" ")),
         Fact::Job(JobFact::Started { job }) => format!("JobStarted({})", job.id),

@@ -73,7 +73,10 @@ impl SeenContent {
             ModelEvent::Text(text) => self.text |= !text.trim().is_empty(),
             ModelEvent::Thought(_) | ModelEvent::ThoughtSignature(_) => self.thought = true,
             ModelEvent::Call { .. } => self.call = true,
-            ModelEvent::Writing { .. } | ModelEvent::Usage(_) | ModelEvent::OutputLimit => {}
+            ModelEvent::AgentStarted { .. }
+            | ModelEvent::Writing { .. }
+            | ModelEvent::Usage(_)
+            | ModelEvent::OutputLimit => {}
         }
     }
 

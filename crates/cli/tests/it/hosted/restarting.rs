@@ -1,0 +1,86 @@
+//! A hosted agent after the end of its process: it continues its own session, or gets the
+//! conversation as text.
+
+use holdpoint_common::{AgentStart, Event, Fact, TurnFact};
+use rustix::process::{Signal, kill_process};
+
+use super::scripted;
+use crate::world::World;
+
+/// How the agent was started, each time.
+fn starts(world: &World) -> Vec<(String, AgentStart)> {
+    let events = world.run(&["logs", "--json", "one"]).code(0).events();
+    let start = |event: &Event| match event.fact() {
+        Some(Fact::Turn(TurnFact::AgentStarted { session, how })) => Some((session.clone(), *how)),
+        _ => None,
+    };
+    events.iter().filter_map(start).collect()
+}
+
+/// Prompts the session, waits for the end of the turn, and returns the transcript.
+fn prompt(world: &World, script: &str) -> String {
+    world.run(&["prompt", "one", script]).code(0);
+    world.run(&["wait", "one", "--for", "idle"]).code(0);
+    world.run(&["logs", "one"]).code(0).out
+}
+
+#[test]
+fn m_h3_an_agent_continues_its_session_after_an_interrupt_and_a_killed_daemon() {
+    let world = World::new();
+    let agent = scripted(&world, "");
+    world.run(&["new", "--agent", &agent, "--name", "one", "say One."]).code(0);
+    world.run(&["wait", "one"]).code(0);
+    prompt(&world, "say Two.");
+    assert_eq!(starts(&world).len(), 1, "it keeps running between turns");
+    world.run(&["prompt", "one", "run touch made"]).code(0);
+    world.run(&["wait", "one", "--for", "ask"]).code(0);
+    world.run(&["interrupt", "one"]).code(0);
+    let log = prompt(&world, "session");
+    let [(own, AgentStart::New), (loaded, AgentStart::Loaded)] = &starts(&world)[..] else {
+        panic!("{log}");
+    };
+    assert!(own == loaded && log.contains(&format!("session={own}")), "{log}");
+    assert!(log.contains("started again, and continues its session"), "{log}");
+    // The conversation that the agent sends again is not shown again.
+    assert!(!log.contains("an old answer"), "{log}");
+    world.run(&["prompt", "one", "run touch made"]).code(0);
+    world.run(&["wait", "one", "--for", "ask"]).code(0);
+    kill_process(world.daemon().unwrap(), Signal::KILL).unwrap();
+    world.run(&["wait", "one"]).code(0);
+    world.run(&["release", "one"]);
+    let log = prompt(&world, "session");
+    assert_eq!(starts(&world).len(), 3, "{log}");
+    assert_eq!(log.matches(&format!("session={own}")).count(), 2, "{log}");
+    assert!(!world.work("made").exists());
+}
+
+#[test]
+fn m_h3_an_agent_that_cannot_continue_gets_the_conversation_as_text() {
+    let world = World::new();
+    let agent = scripted(&world, "no-load");
+    let open = ["new", "--agent", &agent, "--name", "one", "say The first answer."];
+    world.run(&open).code(0);
+    world.run(&["wait", "one"]).code(0);
+    kill_process(world.daemon().unwrap(), Signal::KILL).unwrap();
+    let log = prompt(&world, "repeat everything");
+    let heard = log.split("heard: ").nth(1).expect("the agent repeats its prompt");
+    for part in ["User: say The first answer.", "You: The first answer.", "repeat everything"] {
+        assert!(heard.contains(part), "{part}: {log}");
+    }
+    assert!(log.contains("it got the conversation so far as text"), "{log}");
+    let hows: Vec<_> = starts(&world).into_iter().map(|(_, how)| how).collect();
+    assert_eq!(hows, [AgentStart::New, AgentStart::Replayed]);
+}
+
+#[test]
+fn m_h3_each_iteration_of_a_run_is_a_new_session_of_the_agent() {
+    let world = World::new();
+    let agent = scripted(&world, "");
+    let run = ["loop", "--agent", &agent, "--name", "one", "--max-iterations", "2", "session"];
+    world.run(&run);
+    let starts = starts(&world);
+    let [(first, AgentStart::New), (second, AgentStart::New)] = &starts[..] else {
+        panic!("{starts:?}");
+    };
+    assert_ne!(first, second);
+}
