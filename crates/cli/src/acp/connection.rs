@@ -84,7 +84,7 @@ impl Connection {
         tokio::select! {
             () = self.serve_lines(&mut input) => {}
             // Its last lines can't be handled, because it does not read the replies.
-            () = hang_up.is_final() => {}
+            () = hang_up.wait_final() => {}
         }
         // Ends the tasks, so that they are not attached any more.
         self.sessions.clear();
@@ -115,7 +115,7 @@ impl Connection {
             Line::TooLong => {
                 let message = format!("the line is longer than {MAX_LINE} bytes");
                 let error = failure(ErrorCode::InvalidRequest, message);
-                Err(Malformed { id: RequestId::Null, error })
+                Err(Box::new(Malformed { id: RequestId::Null, error }))
             }
         };
         match incoming {
@@ -130,7 +130,10 @@ impl Connection {
                 }
             }
             Ok(Incoming::Reply { id, result }) => self.reply(id, result).await,
-            Err(Malformed { id, error }) => self.lines.reply::<Value>(&id, Err(error)).await,
+            Err(malformed) => {
+                let Malformed { id, error } = *malformed;
+                self.lines.reply::<Value>(&id, Err(error)).await;
+            }
         }
     }
 

@@ -71,7 +71,7 @@ struct Message {
 ///
 /// # Errors
 /// The error to send. A reply never gets one.
-pub(super) fn parse(line: &[u8]) -> Result<Incoming, Malformed> {
+pub(super) fn parse(line: &[u8]) -> Result<Incoming, Box<Malformed>> {
     let batch = "batches are not supported: send each message on a line of its own";
     let is_batch = line.trim_ascii_start().starts_with(b"[");
     let message: Message = serde_json::from_slice(line).map_err(|error| {
@@ -82,7 +82,7 @@ pub(super) fn parse(line: &[u8]) -> Result<Incoming, Malformed> {
         } else {
             failure(ErrorCode::ParseError, format!("not JSON: {error}"))
         };
-        Malformed { id: RequestId::Null, error }
+        Box::new(Malformed { id: RequestId::Null, error })
     })?;
     // The fields of a message can also be read from a list.
     if is_batch {
@@ -114,9 +114,9 @@ pub(super) fn parse(line: &[u8]) -> Result<Incoming, Malformed> {
     }
 }
 
-fn malformed(id: Option<RequestId>, message: &str) -> Malformed {
+fn malformed(id: Option<RequestId>, message: &str) -> Box<Malformed> {
     let error = failure(ErrorCode::InvalidRequest, message);
-    Malformed { id: id.unwrap_or(RequestId::Null), error }
+    Box::new(Malformed { id: id.unwrap_or(RequestId::Null), error })
 }
 
 impl Lines {

@@ -252,7 +252,7 @@ impl SessionTask {
             }
             self.follow_asks(event).await;
             let max_steps = self.handle.snapshot().settings.max_steps;
-            match self.prompts.to_repeat(event) {
+            match self.prompts.take_handed_back(event) {
                 Some((request, text)) => self.orders.repeat(request, text),
                 None => {
                     for (request, reply) in self.prompts.event(event, max_steps) {

@@ -85,7 +85,7 @@ pub(super) fn hang_up(input: impl AsFd + Send + 'static) -> Result<HangUp, CliEr
 impl HangUp {
     /// Waits until the input has been hung up for so long that the editor can't be expected to read
     /// the replies to its last lines.
-    pub(super) async fn is_final(self) {
+    pub(super) async fn wait_final(self) {
         match self.0.await {
             Ok(()) => tokio::time::sleep(LAST_INPUT).await,
             Err(_) => std::future::pending().await,

@@ -142,13 +142,10 @@ pub(super) async fn list(
 ) -> Finished {
     let ListSessionsRequest { cwd, cursor, .. } = list;
     let listed = async {
-        let folder = match cwd {
-            // The folder may be gone; its sessions are still listed.
-            Some(cwd) => Some(cwd.canonicalize().unwrap_or(cwd)),
-            None => None,
-        };
+        // The folder may be gone; its sessions are still listed.
+        let folder = cwd.map(|cwd| cwd.canonicalize().unwrap_or(cwd));
         let sessions = Client::new(&folders).await?.sessions.list().await?;
-        Ok::<_, Failure>((sessions, ListPage { folder, cursor: cursor.map(String::from) }))
+        Ok::<_, Failure>((sessions, ListPage { folder, cursor }))
     };
     match listed.await {
         Ok((sessions, page)) => Finished::Listed { request, sessions, page },

@@ -187,7 +187,7 @@ impl Prompts {
 
     /// The request and the text of a prompt that is to be sent once more: the interrupt of another
     /// prompt's turn has handed it back.
-    pub(super) fn to_repeat(&mut self, event: &Event) -> Option<(RequestId, String)> {
+    pub(super) fn take_handed_back(&mut self, event: &Event) -> Option<(RequestId, String)> {
         let Some(Fact::Prompt(PromptFact::Returned { prompt, text })) = event.fact() else {
             return None;
         };
