@@ -1,11 +1,13 @@
 //! A hosted agent after the end of its process: it continues its own session, or gets the
 //! conversation as text.
 
+use std::time::Instant;
+
 use holdpoint_common::{AgentStart, Event, Fact, TurnFact};
 use rustix::process::{Signal, kill_process};
 
 use super::scripted;
-use crate::world::World;
+use crate::world::{World, patience};
 
 /// How the agent was started, each time.
 fn starts(world: &World) -> Vec<(String, AgentStart)> {
@@ -76,11 +78,21 @@ fn m_h3_an_agent_that_cannot_continue_gets_the_conversation_as_text() {
 fn m_h3_each_iteration_of_a_run_is_a_new_session_of_the_agent() {
     let world = World::new();
     let agent = scripted(&world, "");
-    let run = ["loop", "--agent", &agent, "--name", "one", "--max-iterations", "2", "session"];
-    world.run(&run);
+    let tasks = world.path("tasks");
+    std::fs::write(&tasks, "one\ntwo\n").unwrap();
+    let run = ["loop", "--agent", &agent, "--name", "one", "--max-iterations", "2"];
+    let run = [&run[..], &["--goal", "go", "--tasks", tasks.to_str().unwrap()]].concat();
+    let mut child = world.command(&run).spawn().unwrap();
+    // The session may not be open yet.
+    let by = Instant::now() + patience();
+    while world.run(&["wait", "one", "--for", "hold"]).code != Some(0) {
+        assert!(Instant::now() < by, "the run is held after two iterations");
+    }
     let starts = starts(&world);
     let [(first, AgentStart::New), (second, AgentStart::New)] = &starts[..] else {
         panic!("{starts:?}");
     };
     assert_ne!(first, second);
+    world.run(&["close", "one"]).code(0);
+    child.wait().unwrap();
 }
