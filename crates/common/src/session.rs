@@ -123,7 +123,7 @@ pub struct SessionSettings {
     pub model: String,
     /// Agent that the session hosts; absent if it has a model and tools of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub agent: Option<AgentSettings>,
+    pub agent: Option<Box<AgentSettings>>,
     /// Asks mode of the session.
     pub asks: AsksMode,
     /// Mode of the session's policy.

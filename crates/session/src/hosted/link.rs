@@ -319,7 +319,7 @@ impl Link {
                     Update::Thought(text) => Some(AgentEvent::Thought(text)),
                     Update::Call(call) => {
                         let id = call.id.clone();
-                        match self.calls.update(call, false)? {
+                        match self.calls.update(*call, false)? {
                             Change::Begins => Some(AgentEvent::Begins(id)),
                             Change::News => Some(AgentEvent::News(id)),
                             Change::Nothing => None,

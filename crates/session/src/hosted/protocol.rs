@@ -47,7 +47,7 @@ pub(super) struct Introduction {
 pub(super) enum Update {
     Text(String),
     Thought(String),
-    Call(CallUpdate),
+    Call(Box<CallUpdate>),
     /// Anything else, which has no consequence.
     Other,
 }
@@ -226,8 +226,8 @@ pub(super) fn update(params: &RawValue) -> Result<Update, String> {
     let update = match read::<v1::SessionNotification>(params)?.update {
         v1::SessionUpdate::AgentMessageChunk(chunk) => Update::Text(block_text(chunk.content)),
         v1::SessionUpdate::AgentThoughtChunk(chunk) => Update::Thought(block_text(chunk.content)),
-        v1::SessionUpdate::ToolCall(call) => Update::Call(announced(call)),
-        v1::SessionUpdate::ToolCallUpdate(update) => Update::Call(changed(update)),
+        v1::SessionUpdate::ToolCall(call) => Update::Call(Box::new(announced(call))),
+        v1::SessionUpdate::ToolCallUpdate(update) => Update::Call(Box::new(changed(update))),
         _ => Update::Other,
     };
     Ok(update)

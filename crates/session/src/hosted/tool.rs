@@ -147,9 +147,9 @@ impl Following<'_, '_> {
 
     /// Keeps an event for the next answer. If there is no more room, a text is shown here.
     fn defer(&self, link: &mut Link, event: AgentEvent) {
-        match link.deferred.push(event) {
-            Some(AgentEvent::Text(text) | AgentEvent::Thought(text)) => self.context.output(&text),
-            Some(_) | None => {}
+        if let Some(AgentEvent::Text(text) | AgentEvent::Thought(text)) = link.deferred.push(event)
+        {
+            self.context.output(&text);
         }
     }
 

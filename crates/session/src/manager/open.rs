@@ -72,7 +72,7 @@ impl Registry {
             name,
             workspace,
             model: worker.name(),
-            agent: open.agent,
+            agent: open.agent.map(Box::new),
             asks: open.asks,
             policy: open.policy,
             rules: open.rules,

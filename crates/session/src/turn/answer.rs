@@ -199,17 +199,7 @@ impl Runner {
             };
             let event = match event {
                 Some(Ok(event)) => event,
-                Some(Err(error)) => {
-                    if partial.bytes + partial.streaming_bytes == 0 {
-                        // An error without an answer has used no tokens.
-                        partial.usage.get_or_insert_default();
-                    }
-                    return match error {
-                        error if error.is_temporary() => Stop::Broken(error),
-                        error if error.refuses_request() => Stop::Refused(error),
-                        error => Stop::Failed(self.explain(&error)),
-                    };
-                }
+                Some(Err(error)) => return self.stop_for(error, partial),
                 None => return Stop::Whole,
             };
             partial.add_size(&event);
@@ -264,6 +254,19 @@ impl Runner {
             if !self.add_text(partial, kind, &text).await {
                 return Stop::Cut;
             }
+        }
+    }
+
+    /// How an answer ends with an error of its stream.
+    fn stop_for(&self, error: ModelError, partial: &mut PartialAnswer) -> Stop {
+        if partial.bytes + partial.streaming_bytes == 0 {
+            // An error without an answer has used no tokens.
+            partial.usage.get_or_insert_default();
+        }
+        match error {
+            error if error.is_temporary() => Stop::Broken(error),
+            error if error.refuses_request() => Stop::Refused(error),
+            error => Stop::Failed(self.explain(&error)),
         }
     }
 

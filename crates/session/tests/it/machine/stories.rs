@@ -332,14 +332,14 @@ fn anything(bench: &Bench, [kind, a, b, c]: [u8; 4]) -> Input {
             Input::Withdraw { ask: open.map_or(ask_id(u64::from(b)), |ask| ask.id.clone()) }
         }
         34 => some_run(b, c),
-        33 => {
+        36 => {
             let queue = state.snapshot(0, 0, None).queue;
             let queued = queue.get(usize::from(b) % (queue.len() + 1));
             let prompt = queued.map_or(PromptId(u64::from(c % 8)), |queued| queued.prompt);
             Input::Unqueue { prompt, by }
         }
         35 => Input::WaitOver { turn: TurnId(u64::from(b % 4)) },
-        36 | 37 => tasks(turn, call, some_tasks(a, b)),
+        37 => tasks(turn, call, some_tasks(a, b)),
         16..=18 => ask(turn, call, request(c)),
         19 => gate(turn, Gate::Step),
         20 | 21 => gate(turn, cleared(call, c)),
