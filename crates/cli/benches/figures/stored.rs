@@ -14,7 +14,7 @@ use holdpoint_common::{
 use holdpoint_session::Engine;
 use holdpoint_session::model::Catalog;
 use holdpoint_session::state::State;
-use holdpoint_session::store::{SessionStore, Sqlite};
+use holdpoint_session::store::{NewLog, SessionStore, Sqlite};
 use tempfile::TempDir;
 
 use crate::table::{Amount, Table};
@@ -165,7 +165,7 @@ pub(crate) fn make(folder: &Path, name: &str, facts: u64, bytes: usize) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         let store = Sqlite::open(folder).unwrap();
-        let log = store.create(&id).await.unwrap();
+        let log = store.create(&id, NewLog::default()).await.unwrap();
         let first = event(1, Fact::Session(SessionFact::Opened { settings }));
         let state = State::open(&first).unwrap();
         let summary =

@@ -80,10 +80,13 @@ fn call(world: &World, folder: &Path) -> Ran {
     world.play(&["--cwd", folder, "--policy", "all"], script).code(0)
 }
 
-/// A repository, and whether it has servers that must be reported.
-type Hostile = (&'static str, Box<dyn Fn(&World, &Path)>, bool);
+/// Fills the folder of a repository.
+type Fill = Box<dyn Fn(&World, &Path)>;
 
-fn mark_in(files: &'static [(&'static str, &'static str)]) -> Box<dyn Fn(&World, &Path)> {
+/// A repository, and whether it has servers that must be reported.
+type Hostile = (&'static str, Fill, bool);
+
+fn mark_in(files: &'static [(&'static str, &'static str)]) -> Fill {
     Box::new(move |_, folder| {
         for (file, text) in files {
             let path = folder.join(file);
