@@ -9,6 +9,7 @@
 //! | `POST sessions/{session}/open` | [`Supplies`](crate::Supplies) | [`Snapshot`] |
 //! | `GET`, `DELETE sessions/{session}` | | [`Snapshot`]; none |
 //! | `POST sessions/{id}/prompts` | [`PromptRequest`] | [`Prompted`] |
+//! | `POST sessions/{id}/unqueue` | [`UnqueueRequest`] | [`Unqueued`] |
 //! | `POST sessions/{id}/run` | [`RunRequest`] | [`RunStarted`] |
 //! | `POST sessions/{id}/interrupt` | [`InterruptRequest`] | [`InterruptReply`] |
 //! | `GET sessions/{id}/turns/{turn}` | | [`TurnEnd`], or `null` |

@@ -239,9 +239,9 @@ fn blocking_receives_are_only_in_tools_and_own_threads() {
             "process/watch.rs: let Ok((mut supervisor, mut reports, mut proxy)) = program_receiver.recv() else {",
             // A lookup with a time limit, before the ask and not on an actor's thread.
             "web/guard/judge.rs: let found = receiver.recv_timeout(LOOKUP_LIMIT).ok()??.ok()?;",
-            // The two receives of an answer: with a subject that can end the ask, and without.
-            "ask.rs: select_biased! {",
+            // The two receives of an answer: without a subject that can end the ask, and with one.
             "ask.rs: self.send(request)?.recv().ok()",
+            "ask.rs: select_biased! {",
         ]
     );
 }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use holdpoint_common::Snapshot;
 use holdpoint_common::api::{
     Answered, DaemonStatus, ErrorBody, Inbox, InterruptReply, Prompted, RunStarted, SessionList,
-    SessionNews, StreamFrame,
+    SessionNews, StreamFrame, Unqueued,
 };
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -222,6 +222,7 @@ fn a_field_of_an_answer_is_required_exactly_if_it_is_always_sent() {
     send::<SessionNews>(&document, &mut sent);
     send::<Snapshot>(&document, &mut sent);
     send::<StreamFrame>(&document, &mut sent);
+    send::<Unqueued>(&document, &mut sent);
     assert_eq!(sent.missing, BTreeSet::new(), "required, but not always sent");
     let always: Vec<_> = sent.optional.iter().filter(|(_, is_left_out)| !**is_left_out).collect();
     assert!(always.is_empty(), "optional, but always sent: {always:#?}");
