@@ -981,6 +981,17 @@ export type TurnFact =
        */
       reason: string
     }
+  | {
+      type: 'agentStarted'
+      /**
+       * Id of the agent's own session, which a later start continues.
+       */
+      session: string
+      /**
+       * How the agent gets the conversation.
+       */
+      how: AgentStart
+    }
   | (HistoryCut & {
       type: 'historyCut'
     })
@@ -1026,6 +1037,10 @@ export type BlockKind = 'text' | 'thought'
  * The part of a refused conversation that is left out when it is sent again.
  */
 export type Omitted = 'calls' | 'thoughts' | 'results' | 'history'
+/**
+ * How a hosted agent gets the conversation of its session.
+ */
+export type AgentStart = 'new' | 'resumed' | 'loaded' | 'replayed'
 /**
  * A limit of the conversation that is sent to a model.
  */
@@ -2071,9 +2086,13 @@ export interface SessionSettings {
    */
   workspace: string
   /**
-   * Model of the session, as `provider/name`.
+   * Model of the session, as `provider/name`; `agent/NAME` if it hosts an agent.
    */
   model: string
+  /**
+   * Agent that the session hosts; absent if it has a model and tools of its own.
+   */
+  agent?: AgentSettings | null
   /**
    * Asks mode of the session.
    */
@@ -2100,6 +2119,21 @@ export interface SessionSettings {
    * limit.
    */
   maxTurnTokens: number
+}
+/**
+ * An agent that a session hosts: a program that is its model and its tools. The program is started
+ * with the session's first turn, in its sandbox, and ends with the session.
+ */
+export interface AgentSettings {
+  /**
+   * Name of the agent: letters, digits, `.`, `_` and `-`, at most 32.
+   */
+  name: string
+  /**
+   * Program of the agent, as a path or a name to look up in the `PATH` of the session, and its
+   * arguments. At most 64 words and 16 KiB. No shell is involved.
+   */
+  command: string[]
 }
 /**
  * The rules of a policy, which override its mode. Deny overrides ask, and ask overrides allow.
@@ -2755,6 +2789,10 @@ export interface OpenSession {
    * else the first provider with a key, else `rehearsal`.
    */
   model?: string | null
+  /**
+   * Agent that the session hosts, instead of a model and tools of its own. Default: none.
+   */
+  agent?: AgentSettings | null
   /**
    * Asks mode of the session. Default: `wait`.
    */

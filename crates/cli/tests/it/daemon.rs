@@ -5,6 +5,7 @@
 mod answering;
 mod attaching;
 mod client;
+mod commits;
 mod cursors;
 mod description;
 mod disconnects;
