@@ -36,13 +36,6 @@ pub fn text(text: &str) -> Cow<'_, str> {
     exact(text, &secrets::find(text), Strictness::Text, false)
 }
 
-/// The unified difference of two texts, in the display of [`text`]; `None` if it has more than
-/// 4 MiB.
-#[must_use]
-pub fn difference(path: &str, old: &str, new: &str) -> Option<String> {
-    diff(path, Some(old), new).ok()
-}
-
 /// Like [`text`], but on one line: line feeds and tabs are escaped, too.
 #[must_use]
 pub fn line(text: &str) -> Cow<'_, str> {

@@ -76,8 +76,8 @@ fn trust(store: &TrustStore, folder: &Path, ui: &mut Ui) -> Result<i32, CliError
         }
         Some(before) => {
             ui.line(Tone::Strong, &format!("{shown_file} has changed since you trusted it:"))?;
-            let difference = shown::difference(FOLDER_MCP_FILE, &before.content, &content);
-            show(&difference.unwrap_or_else(|| "(too long to show)".to_owned()), ui)?;
+            let diff = shown::diff(FOLDER_MCP_FILE, Some(&before.content), &content);
+            show(&diff.unwrap_or_else(|error| error.to_string()), ui)?;
             ui.line(Tone::Strong, "Sessions in this folder would now start:")?;
         }
         None => ui.line(

@@ -41,7 +41,7 @@ pub(crate) struct Hunk<'a> {
 
 /// A unified diff of a whole file. `path` is not yet escaped. Without `old`, the file is new.
 ///
-/// This compares both whole texts. For a small change in a large file, use [`diff_of`].
+/// This compares both whole texts. For a small change in a large file, use `diff_of`.
 ///
 /// # Errors
 /// [`TooMuch`] if the diff is longer than 4 MiB.
