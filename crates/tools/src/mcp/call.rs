@@ -295,6 +295,9 @@ impl<'a> Call<'a> {
             return "";
         }
         self.context.count_ended(self.server.end_program());
+        // The next call must not get this connection, but start the program again.
+        let gone = async { tokio::time::timeout(half, self.server.gone(connection)).await };
+        let _ = self.runtime.block_on(gone);
         "; it did not react to the cancel either, and was ended"
     }
 }

@@ -134,6 +134,14 @@ impl Server {
         }
     }
 
+    /// Waits until no call gets this connection any more, because its program has ended.
+    pub(super) async fn gone(&self, connection: &Connection) {
+        let mut state = self.state.clone();
+        let is_current = |state: &State| matches!(state, State::Ready(ready) if std::ptr::eq(&**ready, connection));
+        // Without its thread, the server is gone, too.
+        let _ = state.wait_for(|state| !is_current(state)).await;
+    }
+
     /// Ends a program that can no longer be reached, as if it had ended by itself.
     pub(super) fn end_unreachable(&self) {
         let _ = self.control.finish();
