@@ -36,6 +36,20 @@ pub fn text(text: &str) -> Cow<'_, str> {
     exact(text, &secrets::find(text), Strictness::Text, false)
 }
 
+/// The last 500 bytes of a program's error output, on one line and with secrets masked; `None` if it
+/// has written nothing.
+#[must_use]
+pub fn last_lines(errors: &str) -> Option<String> {
+    const MAX: usize = 500;
+    let errors = errors.trim();
+    let start = errors.ceil_char_boundary(errors.len().saturating_sub(MAX));
+    let lines = errors[start..].lines().map(str::trim).filter(|line| !line.is_empty());
+    let lines: Vec<_> = lines.collect();
+    // A line whose beginning is missing is left out, unless it is the only one.
+    let whole = if start > 0 && lines.len() > 1 { &lines[1..] } else { &lines[..] };
+    (!whole.is_empty()).then(|| prose_line(&secrets::mask(&whole.join(" | "))).into_owned())
+}
+
 /// Like [`text`], but on one line: line feeds and tabs are escaped, too.
 #[must_use]
 pub fn line(text: &str) -> Cow<'_, str> {

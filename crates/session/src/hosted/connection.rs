@@ -5,8 +5,8 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use holdpoint_common::EndedProcesses;
-use holdpoint_tools::shown::prose_line;
-use holdpoint_tools::{BackgroundJobs, Duplex, DuplexProcess, Exit, Lines, Processes};
+use holdpoint_tools::shown::{last_lines, prose_line};
+use holdpoint_tools::{BackgroundJobs, Duplex, DuplexProcess, Exit, Lines, Processes, secrets};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -25,11 +25,8 @@ const MAX_UNREAD: usize = 32 * 1024 * 1024;
 /// The most bytes of the id of a request. A line with a longer one is not a message.
 const MAX_ID: usize = 1024;
 
-/// The most bytes of the message of an error. The rest is left out.
+/// The most bytes of the message of an error. The rest is left out, and secrets are masked.
 const MAX_ERROR: usize = 2 * 1024;
-
-/// The most bytes of the error output that are shown.
-const SHOWN_ERRORS: usize = 500;
 
 /// A running agent. Dropping it ends the program.
 pub(super) struct Connection {
@@ -57,7 +54,9 @@ pub(super) enum Incoming {
 /// The error of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct RpcError {
+    #[serde(default)]
     pub(super) code: i64,
+    #[serde(default)]
     pub(super) message: String,
 }
 
@@ -98,7 +97,7 @@ struct Reply<'a, R> {
 }
 
 impl Message<'_> {
-    /// The kind of the message; `None` if it is none.
+    /// The kind of the message; `None` if the line is not a message.
     fn incoming(self) -> Option<Incoming> {
         let nothing = || RawValue::from_string("null".to_owned());
         match (self.method, self.id) {
@@ -114,7 +113,8 @@ impl Message<'_> {
                 let result = match (self.error, self.result) {
                     (Some(mut error), _) => {
                         let end = error.message.floor_char_boundary(MAX_ERROR);
-                        error.message.truncate(end);
+                        let message = secrets::mask(&error.message[..end]);
+                        error.message = prose_line(&message).into_owned();
                         Err(error)
                     }
                     (None, result) => Ok(result.or_else(|| nothing().ok())?),
@@ -262,15 +262,8 @@ fn finish(process: DuplexProcess, processes: &Processes) -> (String, EndedProces
         Some(Exit::Code(code)) => format!("it exited with code {code}"),
         Some(exit) => format!("it was {exit}"),
     };
-    let errors = errors.trim();
-    if !errors.is_empty() {
-        let start = errors.ceil_char_boundary(errors.len().saturating_sub(SHOWN_ERRORS));
-        let lines = errors[start..].lines().map(str::trim).filter(|line| !line.is_empty());
-        let lines: Vec<_> = lines.collect();
-        // A line whose beginning is missing is left out, unless it is the only one.
-        let whole = if start > 0 && lines.len() > 1 { &lines[1..] } else { &lines[..] };
-        let shown = holdpoint_tools::secrets::mask(&whole.join(" | ")).into_owned();
-        text.push_str(&format!("; it wrote: {}", prose_line(&shown)));
+    if let Some(errors) = last_lines(&errors) {
+        text.push_str(&format!("; it wrote: {errors}"));
     }
     (text, ended)
 }

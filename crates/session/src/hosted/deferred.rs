@@ -26,6 +26,8 @@ impl Deferred {
             // An agent sends its text in small pieces.
             (AgentEvent::Text(text), Some(AgentEvent::Text(last)))
             | (AgentEvent::Thought(text), Some(AgentEvent::Thought(last))) => last.push_str(text),
+            // Every call is shown. Their number is bounded.
+            (AgentEvent::Begins(_), _) => self.events.push_back(event),
             _ if is_full => return Some(event),
             _ => self.events.push_back(event),
         }

@@ -1,4 +1,4 @@
-//! The calls of an agent in its turn, as far as it has reported them.
+//! The calls that an agent has reported in its turn.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +21,7 @@ const MAX_ID: usize = 1024;
 /// The most bytes of a title, and of a path.
 const MAX_LINE: usize = 4 * 1024;
 
-/// The most paths of a call.
+/// The most paths of a call. A request for permission with more is rejected.
 const MAX_PATHS: usize = 64;
 
 /// The calls of an agent turn.
@@ -40,6 +40,8 @@ pub(super) struct KnownCall {
     pub(super) title: String,
     pub(super) kind: Option<CallKind>,
     pub(super) paths: Vec<String>,
+    /// Whether paths are missing or cut off.
+    pub(super) paths_cut: bool,
     pub(super) input: Option<Value>,
     /// The content, as it was last reported.
     pub(super) content: Vec<Content>,
@@ -80,6 +82,7 @@ impl KnownCalls {
         if self.open.len() + self.ended.len() >= MAX_CALLS && !self.open.contains_key(&update.id) {
             return Err(format!("it made more than {MAX_CALLS} tool calls in one turn"));
         }
+        self.ended.remove(&update.id);
         let call = self.open.entry(update.id.clone()).or_default();
         self.bytes -= call.bytes;
         call.take(update);
@@ -125,6 +128,8 @@ impl KnownCall {
         self.kind = kind.or(self.kind);
         self.status = status.or(self.status);
         if let Some(paths) = paths.filter(|paths| !paths.is_empty()) {
+            self.paths_cut =
+                paths.len() > MAX_PATHS || paths.iter().any(|path| path.len() > MAX_LINE);
             self.paths = paths.iter().take(MAX_PATHS).map(|path| cut(path)).collect();
         }
         // Only new and replaced parts are measured, so that the work is linear in the size of all
@@ -237,6 +242,8 @@ mod tests {
         assert_eq!(calls.update(status(CallStatus::Running), false), Ok(Change::Nothing));
         // Its agent may still ask about it.
         assert_eq!(calls.update(status(CallStatus::Pending), true), Ok(Change::Begins));
+        assert_eq!(calls.update(status(CallStatus::Completed), false), Ok(Change::News));
+        assert_eq!(calls.get("a").unwrap().end(), Some(false));
         assert_eq!(calls.update(update("b", "text"), false), Ok(Change::Begins));
     }
 

@@ -37,7 +37,7 @@ pub(super) struct Link {
     prompt: Option<u64>,
     pub(super) calls: KnownCalls,
     pub(super) deferred: Deferred,
-    /// The permission requests that no one was asked about.
+    /// The permission requests that were not judged yet.
     pub(super) requests: VecDeque<Permission>,
     /// The ids of all permission requests without a reply.
     unanswered: Vec<Value>,

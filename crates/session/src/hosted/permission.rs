@@ -27,6 +27,9 @@ pub(super) fn intent(
     if call.bytes > MAX_DETAILS {
         return Err(too_large());
     }
+    if call.paths_cut {
+        return Err("the call names too many files, or one with too long a path".to_owned());
+    }
     let command = command(call);
     let acts = match (call.kind, &command) {
         (Some(CallKind::Execute), Some(command)) => vec![Act::Command(command.clone())],

@@ -31,6 +31,13 @@ pub(super) const INVALID_PARAMS: i64 = -32602;
 /// The code of an error for a request that needs a login.
 pub(super) const AUTH_REQUIRED: i64 = -32000;
 
+/// The most bytes of the id of an agent's session.
+const MAX_SESSION: usize = 1024;
+
+/// The most ways to log in that are named, and the most bytes of a name.
+const MAX_LOGINS: usize = 8;
+const MAX_LOGIN: usize = 64;
+
 /// The part of an agent's introduction that is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Introduction {
@@ -136,16 +143,17 @@ pub(super) fn introduction(reply: &RawValue) -> Result<Introduction, String> {
             "it speaks version {version} of the protocol, but only 1 is supported"
         ));
     }
+    let start = |name: &str| name[..name.floor_char_boundary(MAX_LOGIN)].to_owned();
     let login = |login: &v1::AuthMethod| match login {
-        v1::AuthMethod::Terminal(login) => login.name.clone(),
-        v1::AuthMethod::Agent(login) => login.name.clone(),
+        v1::AuthMethod::Terminal(login) => start(&login.name),
+        v1::AuthMethod::Agent(login) => start(&login.name),
         _ => "another".to_owned(),
     };
     let capabilities = &reply.agent_capabilities;
     Ok(Introduction {
         loads: capabilities.load_session,
         resumes: capabilities.session_capabilities.resume.is_some(),
-        logins: reply.auth_methods.iter().map(login).collect(),
+        logins: reply.auth_methods.iter().take(MAX_LOGINS).map(login).collect(),
     })
 }
 
@@ -166,7 +174,11 @@ pub(super) fn resume_session(session: &str, folder: &Path) -> impl Serialize {
 /// # Errors
 /// The reason why the reply can't be used.
 pub(super) fn new_session_id(reply: &RawValue) -> Result<String, String> {
-    read::<v1::NewSessionResponse>(reply).map(|reply| reply.session_id.0.to_string())
+    let session = read::<v1::NewSessionResponse>(reply)?.session_id.0.to_string();
+    if session.len() > MAX_SESSION {
+        return Err(format!("the id of its session has more than {MAX_SESSION} bytes"));
+    }
+    Ok(session)
 }
 
 pub(super) fn prompt(session: &str, text: String) -> impl Serialize {
@@ -237,14 +249,17 @@ pub(super) fn update(params: &RawValue) -> Result<Update, String> {
 /// The reason why the request can't be read.
 pub(super) fn permission(params: &RawValue) -> Result<PermissionRequest, String> {
     let request: v1::RequestPermissionRequest = read(params)?;
-    let option = |kinds: [v1::PermissionOptionKind; 2]| {
-        let find = |kind| request.options.iter().find(|option| option.kind == kind);
-        let option = kinds.into_iter().find_map(find);
+    let option = |kinds: &[v1::PermissionOptionKind]| {
+        let find = |kind: &v1::PermissionOptionKind| {
+            request.options.iter().find(|option| option.kind == *kind)
+        };
+        let option = kinds.iter().find_map(find);
         let id = option.map(|option| option.option_id.0.to_string());
         id.filter(|id| id.len() <= MAX_OPTION)
     };
-    use v1::PermissionOptionKind::{AllowAlways, AllowOnce, RejectAlways, RejectOnce};
-    let (allow, reject) = (option([AllowOnce, AllowAlways]), option([RejectOnce, RejectAlways]));
+    use v1::PermissionOptionKind::{AllowOnce, RejectAlways, RejectOnce};
+    // The user approves this call only.
+    let (allow, reject) = (option(&[AllowOnce]), option(&[RejectOnce, RejectAlways]));
     Ok(PermissionRequest { call: changed(request.tool_call), allow, reject })
 }
 

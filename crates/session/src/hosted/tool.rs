@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use holdpoint_common::{AgentSettings, PauseResponse, Verdict};
 use holdpoint_tools::{
     Act, Intent, Subject, Tool, ToolContext, ToolError, ToolOutcome, Workspace, shown,
@@ -106,7 +107,9 @@ impl Tool for HostedTool {
 impl Following<'_, '_> {
     fn follow(&mut self, link: &mut Link) -> Result<ToolOutcome, ToolError> {
         loop {
-            self.judge_requests(link);
+            if link.is_prompted() {
+                self.judge_requests(link);
+            }
             let Some(call) = link.calls.get(self.id) else {
                 return Err(ToolError::failed("the agent no longer has this call".to_owned()));
             };
@@ -118,19 +121,20 @@ impl Following<'_, '_> {
                     self.show_output(call);
                 }
                 link.calls.end(self.id);
-                self.runtime.block_on(self.context.until_cancelled(link.flush()));
+                // An agent that does not read gets the rest later: it may be writing itself.
+                self.runtime.block_on(async { link.flush().now_or_never() });
                 return Ok(ToolOutcome { failed, ..ToolOutcome::default() });
+            }
+            if !link.is_prompted() {
+                let why = "the agent ended its turn before this call had ended";
+                return Ok(ToolOutcome { failed: true, ..ToolOutcome::text(why) });
             }
             match self.runtime.block_on(self.next(link)) {
                 Next::Cut => return Err(ToolError::Interrupted),
                 Next::Answered(answered) => self.answer(link, answered)?,
                 Next::Event(Err(why)) => return Err(ToolError::failed(why)),
                 Next::Event(Ok(AgentEvent::News(_))) => {}
-                Next::Event(Ok(end @ AgentEvent::Ended(_))) => {
-                    link.deferred.push_end(end);
-                    let why = "the agent ended its turn before this call had ended";
-                    return Ok(ToolOutcome { failed: true, ..ToolOutcome::text(why) });
-                }
+                Next::Event(Ok(end @ AgentEvent::Ended(_))) => link.deferred.push_end(end),
                 Next::Event(Ok(event)) => self.defer(link, event),
             }
         }
@@ -197,6 +201,9 @@ impl Following<'_, '_> {
 
     fn reply(&self, link: &mut Link, request: &Permission, allow: bool, reason: Option<String>) {
         let option = if allow { &request.allow } else { &request.reject };
+        if allow && option.is_none() {
+            self.output("[not allowed: the agent offers no option to allow the call once]\n");
+        }
         link.answer(&request.id, option.clone(), reason);
     }
 

@@ -22,8 +22,7 @@ use super::server::{Connection, Control, State};
 use super::stdio::{Fault, Stdio};
 use crate::process::{Duplex, DuplexProcess, Exit, ProcessSpec};
 use crate::sandbox::{Domains, Widening};
-use crate::secrets::mask;
-use crate::shown::prose_line;
+use crate::shown::last_lines;
 use crate::source::SourceContext;
 
 /// How often a server may end by itself. It is started again after the first time.
@@ -32,9 +31,6 @@ const MAX_DEATHS: u32 = 2;
 /// The time from a report that tools have changed to their new list. Further reports in the
 /// meantime have no effect.
 const LIST_INTERVAL: Duration = Duration::from_secs(1);
-
-/// The most bytes of the error output that are shown.
-const SHOWN_ERRORS: usize = 500;
 
 /// The least bytes of a value that is hidden in messages. Shorter ones, such as `1` and `true`, are
 /// parts of other words.
@@ -276,14 +272,8 @@ impl ServerThread {
             (false, None) => why,
             (false, Some(exit)) => format!("{why}: {}", exit_text(exit)),
         };
-        let errors = errors.trim();
-        if !errors.is_empty() {
-            let start = errors.ceil_char_boundary(errors.len().saturating_sub(SHOWN_ERRORS));
-            let lines = errors[start..].lines().map(str::trim).filter(|line| !line.is_empty());
-            // A line whose beginning is missing is left out, unless it is the only one.
-            let lines: Vec<_> = lines.collect();
-            let whole = if start > 0 && lines.len() > 1 { &lines[1..] } else { &lines[..] };
-            text.push_str(&format!("; it wrote: {}", prose_line(&mask(&whole.join(" | ")))));
+        if let Some(errors) = last_lines(&errors) {
+            text.push_str(&format!("; it wrote: {errors}"));
         }
         self.launch.without_values(text)
     }

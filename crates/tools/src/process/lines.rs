@@ -83,6 +83,11 @@ impl Lines {
                 wrote = input.write(&unwritten[*written..]), if *written < unwritten.len() => {
                     // A program that no longer reads may still have written its last lines.
                     *written = wrote.map_or(unwritten.len(), |count| *written + count);
+                    // At most half of the memory is for written bytes, so each is moved about once.
+                    if *written >= READ_BUFFER.max(unwritten.len() / 2) {
+                        unwritten.drain(..*written);
+                        *written = 0;
+                    }
                     continue;
                 }
                 available = output.fill_buf() => available?,

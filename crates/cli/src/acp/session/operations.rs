@@ -85,8 +85,7 @@ impl Operations {
     }
 
     /// Interrupts this turn, or else the open one, and waits until everything of it has ended.
-    /// While an interrupt is in progress, the same one has no effect,
-    /// and other ones wait as one.
+    /// While an interrupt is in progress, the same one has no effect, and later ones are merged.
     pub(super) fn interrupt(&mut self, session: &SessionHandle, turn: Option<TurnId>) {
         match self.interrupting {
             None => self.interrupting = Some(turn),

@@ -8,6 +8,8 @@ write PATH TEXT     ask for permission, write the file, report a diff
 read PATH           report that the file is read
 ask KIND TITLE      ask for permission for a call of this kind
 ask2 TITLE TITLE    ask for permission for two calls at once
+leave TITLE TITLE   begin calls and do not end them
+paths N             ask for permission to change N files
 stop REASON         end the turn for this reason
 session             report the id of the session
 spin                write text until the turn is cancelled
@@ -237,6 +239,17 @@ class Agent(acp.Agent):
 
     async def step_ask2(self, rest):
         await asyncio.gather(*(self.step_ask(f"other {title}") for title in rest.split()))
+
+    async def step_leave(self, rest):
+        for title in rest.split():
+            await self.start(title, "other", "in_progress")
+
+    async def step_paths(self, count):
+        where = [schema.ToolCallLocation(path=os.path.abspath(f"f{n}")) for n in range(int(count))]
+        call = await self.start("Write files", "edit")
+        ok, option, reason = await self.permitted(call, title="Write files", kind="edit", locations=where)
+        await self.update(call, status="completed" if ok else "failed")
+        await self.say(f"files: {option} {reason}\n")
 
     async def step_requests(self, count):
         calls = (self.permitted(f"many-{n}", title=f"request {n}") for n in range(int(count)))

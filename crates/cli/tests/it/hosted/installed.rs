@@ -1,4 +1,4 @@
-//! Installs the Python SDK of the protocol, and agents of others, once for all tests.
+//! Installs the Python SDK of the protocol, and third-party agents, once for all tests.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

@@ -13,6 +13,7 @@ fn m_h3_an_agent_that_misbehaves_costs_only_its_turn() {
         ("huge 1000000\nsay Fine.", ""),
         ("huge 17000000", "it sent a message of more than 16777216 bytes"),
         ("requests 65", "more than 64 open permission requests"),
+        ("leave One Two\nsay Fine.", ""),
         ("flood", "the model's answer is over"),
         ("stop refusal", "it refused to continue"),
         ("stop max_tokens", "limit"),
@@ -30,6 +31,19 @@ fn m_h3_an_agent_that_misbehaves_costs_only_its_turn() {
         let log = world.run(&["logs", "one"]).code(0);
         assert!(log.out.contains("Again."), "{script}: {log:#?}");
     }
+}
+
+#[test]
+fn m_h3_a_request_about_more_files_than_can_be_shown_is_rejected() {
+    let world = World::new();
+    let agent = scripted(&world, "");
+    let run = |script| {
+        let args = ["run", "--policy", "edits", "--asks", "deny", "--agent", &agent, script];
+        world.run(&args).code(0).out
+    };
+    assert!(run("paths 64").contains("files: yes None"));
+    let out = run("paths 65");
+    assert!(out.contains("files: no the call names too many files"), "{out}");
 }
 
 #[test]

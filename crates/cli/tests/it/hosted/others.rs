@@ -1,4 +1,4 @@
-//! Agents of others, against the scripted model server.
+//! Third-party agents, against the scripted model server.
 
 use holdpoint_common::{AgentStart, Fact, TurnFact};
 use holdpoint_tests::model_server::{ModelServer, Reply, Request};
