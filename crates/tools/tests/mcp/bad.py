@@ -191,9 +191,11 @@ for line in sys.stdin:
                          "capabilities": {"tools": {"listChanged": True}},
                          "serverInfo": {"name": "bad", "version": "1"}})
     elif method == "tools/list":
+        if KIND == "closes-stdin":
+            # Before the answer, so that no call can still be written.
+            os.close(0)
         answer(request, {"tools": tools_now})
         if KIND == "closes-stdin":
-            os.close(0)
             time.sleep(1000)
     elif method == "tools/call":
         call(request)
