@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use holdpoint_common::{Config, McpServer, McpServers, check_mcp_servers, parse_mcp_file};
-use holdpoint_tools::ToolSource;
+use holdpoint_tools::McpTools;
 use holdpoint_tools::mcp::McpSource;
 use holdpoint_tools::secrets::mask_in_list;
 
@@ -13,7 +13,7 @@ use crate::error::CliError;
 const MAX_FILE: u64 = 1024 * 1024;
 
 /// Returns the source of the tools of a session's servers.
-pub(crate) fn source(servers: McpServers) -> Box<dyn ToolSource> {
+pub(crate) fn source(servers: McpServers) -> Box<dyn McpTools> {
     Box::new(McpSource::new(servers))
 }
 
@@ -69,6 +69,9 @@ fn masked_args(args: &[String]) -> Vec<String> {
 /// The least bytes of a part of a path that can be a key.
 const MIN_KEY: usize = 16;
 
+/// The least letters in a row that can be a key. Few words are longer.
+const MIN_KEY_LETTERS: usize = 20;
+
 /// An argument without the keys in its address, if it has one: the user, the values of the query,
 /// the fragment, and parts of the path that are not words.
 fn masked_address(arg: &str) -> String {
@@ -76,10 +79,10 @@ fn masked_address(arg: &str) -> String {
     let end = rest.find(['?', '#']).unwrap_or(rest.len());
     let (place, query) = rest.split_at(end);
     let is_key = |part: &str| {
-        part.len() >= MIN_KEY
-            && part.contains(|c: char| c.is_ascii_digit())
-            && part.contains(|c: char| c.is_ascii_alphabetic())
-            && part.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
+        let has_both = part.contains(|c: char| c.is_ascii_digit())
+            && part.contains(|c: char| c.is_ascii_alphabetic());
+        let words = part.split(|c: char| !c.is_ascii_alphanumeric());
+        part.len() >= MIN_KEY && (has_both || words.map(str::len).max() >= Some(MIN_KEY_LETTERS))
     };
     let mut parts = place.split('/');
     let host = parts.next().unwrap_or_default();
@@ -133,6 +136,10 @@ mod tests {
             "https://me:aB3dEf6hIj9l@example.com/mcp",
             "--url=https://example.com/mcp?k=aB3dEf6hIj9l",
             "https://example.com/s/aB3dEf6hIj9lMnPq7stUvW2yZ/mcp",
+            "https://example.com/s/1:aB3dEf6hIj9lMnPq7stUvW2yZ",
+            "https://example.com/s/aB3dEf6hIj9l.MnPq7stUvW2yZ",
+            "https://example.com/s/k=aB3dEf6hIj9lMnPq7==",
+            "https://example.com/s/~aB3dEf6hIj9lMnPq7%3D",
             "Authorization: Bearer aB3dEf6hIj9l",
             "X-Api-Key: aB3dEf6hIj9l",
             "API_KEY=aB3dEf6hIj9l",
@@ -147,6 +154,8 @@ mod tests {
         for arg in ["https://example.com:8080/mcp/v1/", "@modelcontextprotocol/server-x", "-y"] {
             assert_eq!(masked_args(&[arg.to_owned()]), [arg]);
         }
+        let letters = ["https://example.com/s/aBcDeFgHiJkLmNoPqRsT/x".to_owned()];
+        assert_eq!(masked_args(&letters), ["https://example.com/s/***/x"]);
         let args = ["https://example.com/mcp?a=b&c=d#e".to_owned()];
         assert_eq!(masked_args(&args), ["https://example.com/mcp?a=***&c=***#***"]);
     }

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use actix::prelude::*;
 use holdpoint_common::{Limits, McpServers, SandboxSettings, SessionSettings, Who};
 use holdpoint_tools::{
-    AskUser, EditFile, Glob, Grep, Jobs, ListDir, ReadFile, Shell, Supervisor, Tasks, ToolSource,
+    AskUser, EditFile, Glob, Grep, Jobs, ListDir, McpTools, ReadFile, Shell, Supervisor, Tasks,
     Toolbox, WriteFile,
 };
 use thiserror::Error;
@@ -163,7 +163,7 @@ impl EngineBuilder {
     /// ignored.
     pub fn mcp(
         self,
-        make: impl Fn(McpServers) -> Box<dyn ToolSource> + Send + Sync + 'static,
+        make: impl Fn(McpServers) -> Box<dyn McpTools> + Send + Sync + 'static,
     ) -> Self {
         Self { mcp: Some(Arc::new(make)), ..self }
     }

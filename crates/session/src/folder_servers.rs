@@ -1,5 +1,5 @@
-//! The MCP servers that the folder of a session names. They are started only if the user trusts
-//! exactly their content, and always in the sandbox.
+//! The MCP servers that the folder of a session names. They run only if the user trusts exactly their
+//! content, and always in the sandbox. Each turn looks at the folder again.
 
 use std::future::Future;
 use std::path::Path;
@@ -7,9 +7,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use holdpoint_common::{
-    FOLDER_MCP_FILE, FolderServers, MAX_FOLDER_MCP_FILE, MAX_MCP_SERVERS, McpServers,
+    EndedProcesses, FOLDER_MCP_FILE, FolderServers, MAX_FOLDER_MCP_FILE, MAX_MCP_SERVERS,
+    McpServers,
 };
-use holdpoint_tools::{Refreshed, SourceContext, ToolSource, Workspace};
+use holdpoint_tools::shown::shell_word;
+use holdpoint_tools::{McpTools, Refreshed, SourceContext, ToolSource, Workspace};
 
 use crate::folders::{FoldersError, TrustStore, read_untrusted};
 use crate::session_env::{McpMaker, SourceMaker, source_maker};
@@ -28,26 +30,19 @@ pub fn folder_servers(folder: &Path) -> Result<Option<FolderServers>, String> {
 
 /// The tools of the servers of a client, and of those that its folder names.
 pub(crate) struct FolderSource {
-    make: McpMaker,
     /// The servers of the client, which come before those of the folder.
     own: McpServers,
     trust: TrustStore,
-    inner: Box<dyn ToolSource>,
-    progress: Progress,
+    inner: Box<dyn McpTools>,
+    /// The result of the last look at the folder.
+    seen: Look,
+    /// Whether this turn has looked at the folder.
+    has_looked: bool,
 }
 
-/// The progress of looking at the folder.
-#[derive(Debug, PartialEq, Eq)]
-enum Progress {
-    New,
-    /// The servers are reported as not started. They start once nothing prevents it any more.
-    Untrusted,
-    Done,
-}
-
-/// The result of a look at the folder.
+/// The result of a look at the folder: the servers that it adds, and messages for the user.
+#[derive(Debug, Default, PartialEq, Eq)]
 struct Look {
-    progress: Progress,
     servers: McpServers,
     notices: Vec<String>,
 }
@@ -57,62 +52,64 @@ impl FolderSource {
     pub(crate) fn maker(make: Option<McpMaker>, trust: Option<TrustStore>) -> Option<SourceMaker> {
         let make = make?;
         let Some(trust) = trust else { return Some(source_maker(make)) };
-        Some(Arc::new(move |own| Some(Box::new(Self::new(Arc::clone(&make), own, trust.clone())))))
+        Some(Arc::new(move |own| {
+            let (inner, trust) = (make(own.clone()), trust.clone());
+            let seen = Look::default();
+            Some(Box::new(Self { own, trust, inner, seen, has_looked: false }))
+        }))
     }
 
-    fn new(make: McpMaker, own: McpServers, trust: TrustStore) -> Self {
-        let inner = make(own.clone());
-        Self { make, own, trust, inner, progress: Progress::New }
-    }
-
-    /// Looks at the folder, unless everything about it is known. Returns messages for the user.
+    /// Looks at the folder. If anything is different from the last time, sets the servers, and
+    /// returns the messages for the user.
     async fn look(&mut self, workspace: &Workspace) -> Vec<String> {
-        if self.progress == Progress::Done {
-            return Vec::new();
-        }
         let (trust, folder) = (self.trust.clone(), workspace.root().to_owned());
         let (env, has_sandbox) = (workspace.env().to_vec(), workspace.sandbox().is_some());
-        let looked =
-            tokio::task::spawn_blocking(move || look(&folder, &trust, has_sandbox, &env)).await;
-        // A panic is reported by its thread, and leaves the folder without servers.
-        let Ok(Look { progress, servers, mut notices }) = looked else { return Vec::new() };
-        let is_first = std::mem::replace(&mut self.progress, progress) == Progress::New;
-        if self.progress == Progress::Untrusted && !is_first {
+        let looked = tokio::task::spawn_blocking(move || look(&folder, &trust, has_sandbox, &env));
+        // A panic is reported by its thread, and changes nothing.
+        let Ok(looked) = looked.await else { return Vec::new() };
+        self.has_looked = true;
+        if looked == self.seen {
             return Vec::new();
         }
+        let mut notices = looked.notices.clone();
+        if looked.servers != self.seen.servers {
+            let all = self.all(&looked.servers, &mut notices);
+            self.inner.set_servers(all);
+        }
+        self.seen = looked;
+        notices
+    }
+
+    /// The servers of the client, and those of the folder that can be added to them.
+    fn all(&self, servers: &McpServers, notices: &mut Vec<String>) -> McpServers {
         let mut all = self.own.clone();
         for (name, server) in servers {
-            if all.contains_key(&name) {
-                notices.push(format!(
-                    "the MCP server `{name}` of {FOLDER_MCP_FILE} is not started: the session has \
-                     another one with this name"
-                ));
+            let why = if all.contains_key(name) {
+                "the session has another one with this name".to_owned()
             } else if all.len() >= MAX_MCP_SERVERS {
-                notices.push(format!(
-                    "the MCP server `{name}` of {FOLDER_MCP_FILE} is not started: the session has \
-                     {MAX_MCP_SERVERS} servers, which is the limit"
-                ));
+                format!("the session has {MAX_MCP_SERVERS} servers, which is the limit")
             } else {
-                all.insert(name, server);
-            }
+                all.insert(name.clone(), server.clone());
+                continue;
+            };
+            notices.push(format!(
+                "the MCP server `{name}` of {FOLDER_MCP_FILE} is not started: {why}"
+            ));
         }
-        if all.len() > self.own.len() {
-            self.inner = (self.make)(all);
-        }
-        notices
+        all
     }
 }
 
 /// Looks at the servers of a folder.
 fn look(folder: &Path, trust: &TrustStore, has_sandbox: bool, env: &[(String, String)]) -> Look {
-    let done = |notices| Look { progress: Progress::Done, servers: McpServers::new(), notices };
+    let none = |notice| Look { servers: McpServers::new(), notices: vec![notice] };
     let servers = match folder_servers(folder) {
         Ok(Some(servers)) => servers,
-        Ok(None) => return done(Vec::new()),
+        Ok(None) => return Look::default(),
         Err(error) => {
-            return done(vec![format!(
+            return none(format!(
                 "the MCP servers of this folder are not started: {FOLDER_MCP_FILE}: {error}"
-            )]);
+            ));
         }
     };
     let reason = match is_trusted(trust, folder, &servers) {
@@ -122,18 +119,17 @@ fn look(folder: &Path, trust: &TrustStore, has_sandbox: bool, env: &[(String, St
             let notices = unusable.into_iter();
             let notices =
                 notices.map(|error| format!("{FOLDER_MCP_FILE}: {error}; it is not started"));
-            return Look { progress: Progress::Done, servers, notices: notices.collect() };
+            return Look { servers, notices: notices.collect() };
         }
         Ok(None) => "they run only in a sandbox, and this session has none".to_owned(),
         Ok(Some(untrusted)) => untrusted,
         Err(error) => error.to_string(),
     };
     let names: Vec<_> = servers.names().collect();
-    let notice = format!(
+    none(format!(
         "the MCP servers of {FOLDER_MCP_FILE} are not started ({}): {reason}",
         names.join(", ")
-    );
-    Look { progress: Progress::Untrusted, servers: McpServers::new(), notices: vec![notice] }
+    ))
 }
 
 /// The reason why the servers are not trusted; `None` if they are.
@@ -142,7 +138,7 @@ fn is_trusted(
     folder: &Path,
     servers: &FolderServers,
 ) -> Result<Option<String>, FoldersError> {
-    let command = format!("`holdpoint trust {}`", folder.display());
+    let command = format!("`holdpoint trust {}`", shell_word(&folder.to_string_lossy()));
     Ok(match trust.get(folder)? {
         Some(trusted) if trusted.content == servers.content() => None,
         Some(_) => Some(format!(
@@ -158,10 +154,18 @@ impl ToolSource for FolderSource {
         context: &'a SourceContext,
     ) -> Pin<Box<dyn Future<Output = Refreshed> + Send + 'a>> {
         Box::pin(async {
-            let mut notices = self.look(&context.workspace).await;
+            let mut notices = match self.has_looked {
+                true => Vec::new(),
+                false => self.look(&context.workspace).await,
+            };
             let mut refreshed = self.inner.refresh(context).await;
             notices.append(&mut refreshed.notices);
             Refreshed { notices, ..refreshed }
         })
+    }
+
+    fn end_turn(&mut self, cut: bool) -> Pin<Box<dyn Future<Output = EndedProcesses> + Send + '_>> {
+        self.has_looked = false;
+        self.inner.end_turn(cut)
     }
 }

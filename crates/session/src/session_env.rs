@@ -9,7 +9,7 @@ use holdpoint_common::{
     Limits, McpServers, PolicyError, PolicyMode, SessionId, SessionSettings, Snapshot, Supplies,
 };
 use holdpoint_tools::{
-    Policy, Processes, Supervisor, ToolSource, Toolbox, Widening, Workspace, environment,
+    McpTools, Policy, Processes, Supervisor, ToolSource, Toolbox, Widening, Workspace, environment,
 };
 use tokio::runtime;
 use tokio::sync::watch;
@@ -24,13 +24,13 @@ use crate::state::{Moment, State};
 use crate::store::SessionStore;
 
 pub(crate) type ToolboxMaker = Arc<dyn Fn(&SessionSettings) -> Toolbox + Send + Sync>;
-pub(crate) type McpMaker = Arc<dyn Fn(McpServers) -> Box<dyn ToolSource> + Send + Sync>;
+pub(crate) type McpMaker = Arc<dyn Fn(McpServers) -> Box<dyn McpTools> + Send + Sync>;
 /// Creates the source of a session's tools, if it needs one.
 pub(crate) type SourceMaker = Arc<dyn Fn(McpServers) -> Option<Box<dyn ToolSource>> + Send + Sync>;
 
 /// A source for the servers of a client alone, if there are any.
 pub(crate) fn source_maker(make: McpMaker) -> SourceMaker {
-    Arc::new(move |servers| (!servers.is_empty()).then(|| make(servers)))
+    Arc::new(move |servers| if servers.is_empty() { None } else { Some(make(servers)) })
 }
 
 /// The store, catalog, limits and runtime that all sessions of an engine share.

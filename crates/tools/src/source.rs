@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use holdpoint_common::EndedProcesses;
+use holdpoint_common::{EndedProcesses, McpServers};
 
 use crate::background::BackgroundJobs;
 use crate::process::Processes;
@@ -40,6 +40,13 @@ pub trait ToolSource: Send {
         let _ = cut;
         Box::pin(std::future::ready(EndedProcesses::default()))
     }
+}
+
+/// The tools of MCP servers. The servers can be changed.
+pub trait McpTools: ToolSource {
+    /// Sets the servers. At the next refresh, those that are new or have other settings start, those
+    /// that are not named any more end, and the others keep running.
+    fn set_servers(&mut self, servers: McpServers);
 }
 
 /// The result of a refresh.

@@ -31,7 +31,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["folder", "remove"])]
     list: bool,
 
-    /// No longer trust the folder; servers that run already keep running until their session ends
+    /// No longer trust the folder; servers that run already end with the next turn of their session
     #[arg(long)]
     remove: bool,
 
@@ -68,7 +68,9 @@ fn trust(store: &TrustStore, folder: &Path, ui: &mut Ui) -> Result<i32, CliError
         return Ok(0);
     };
     let content = servers.content();
-    let before = store.get(folder)?;
+    let before = store.get(folder).map_err(|error| {
+        CliError::from(error).hint(format!("`{} --remove` removes the record", command(folder)))
+    })?;
     match &before {
         Some(before) if before.content == content => {
             ui.print(&format!("already trusted: {shown_file}\n"))?;
@@ -92,7 +94,7 @@ fn trust(store: &TrustStore, folder: &Path, ui: &mut Ui) -> Result<i32, CliError
     )?;
     if !io::stdin().is_terminal() || !ui.err_is_terminal() {
         return Err(CliError::usage("a folder can only be trusted at a terminal")
-            .hint(format!("run `holdpoint trust {}` in a terminal", folder.display())));
+            .hint(format!("run `{}` in a terminal", command(folder))));
     }
     ui.line(Tone::Strong, "Trust them? [y/N]")?;
     ui.flush()?;
@@ -113,6 +115,11 @@ fn trust(store: &TrustStore, folder: &Path, ui: &mut Ui) -> Result<i32, CliError
         shown::prose_line(&folder.to_string_lossy())
     ))?;
     Ok(0)
+}
+
+/// The command that trusts a folder.
+fn command(folder: &Path) -> String {
+    format!("holdpoint trust {}", shown::shell_word(&folder.to_string_lossy()))
 }
 
 /// Shows a text whole, with its secrets: they are the folder's. Invisible characters are made
@@ -141,9 +148,10 @@ fn remove(store: &TrustStore, given: &Path, ui: &mut Ui) -> Result<i32, CliError
     Ok(0)
 }
 
-/// Lists the trusted folders, and whether their content is still the one that was trusted.
+/// Lists the trusted folders, and whether their content is still the one that was trusted. Damaged
+/// records are reported after the others.
 fn list(store: &TrustStore, as_json: bool, ui: &mut Ui) -> Result<i32, CliError> {
-    let folders = store.list()?;
+    let (folders, damaged) = store.list()?;
     let state = |trusted: &TrustedFolder| match folder_servers(&trusted.folder) {
         Ok(Some(servers)) if servers.content() == trusted.content => "trusted",
         Ok(Some(_)) => "changed",
@@ -161,14 +169,19 @@ fn list(store: &TrustStore, as_json: bool, ui: &mut Ui) -> Result<i32, CliError>
             })
             .collect();
         ui.json(&list)?;
+    } else {
+        if folders.is_empty() {
+            ui.line(Tone::Dim, "no folder is trusted")?;
+        }
+        for trusted in &folders {
+            let folder = trusted.folder.to_string_lossy();
+            ui.print(&format!("{:<10}  {}\n", state(trusted), shown::prose_line(&folder)))?;
+        }
+    }
+    if damaged.is_empty() {
         return Ok(0);
     }
-    if folders.is_empty() {
-        ui.line(Tone::Dim, "no folder is trusted")?;
-    }
-    for trusted in &folders {
-        let folder = trusted.folder.to_string_lossy();
-        ui.print(&format!("{:<10}  {}\n", state(trusted), shown::prose_line(&folder)))?;
-    }
-    Ok(0)
+    let errors: Vec<_> = damaged.iter().map(ToString::to_string).collect();
+    Err(CliError::failed(format!("not trusted, because of the record: {}", errors.join("; ")))
+        .hint("remove the file, and trust the folder again"))
 }

@@ -368,6 +368,98 @@ fn m_g5_trust_takes_effect_with_the_next_turn() {
     assert!(was_started(&folder));
 }
 
+/// Prompts a session to call the tools of two servers, and returns what the turn adds to its log.
+#[track_caller]
+fn call_both(world: &World, session: &str) -> String {
+    let before = world.run(&["logs", session]).code(0).out;
+    let script = "call mcp__own__work {\"path\": \"a\"}\ncall mcp__x__work {\"path\": \"a\"}\n---\nsay Done.";
+    world.run(&["prompt", session, script]).code(0);
+    world.run(&["wait", session]).code(0);
+    let log = world.run(&["logs", session]).code(0).out;
+    log.strip_prefix(&before).unwrap().to_owned()
+}
+
+#[test]
+fn m_g5_each_turn_looks_at_the_folder_again() {
+    let world = World::new();
+    let folder = world.path("work").canonicalize().unwrap();
+    fs::copy(SERVER, folder.join("own.py")).unwrap();
+    let own = json!(["-c", "echo started >> own-started; exec python3 own.py none"]);
+    world.config(&format!("{SANDBOX}[mcp.own]\ncommand = \"sh\"\nargs = {own}\n"));
+    let path = folder.to_str().unwrap();
+    let opened = world.run(&["new", "--cwd", path, "--policy", "all", "say One."]).code(0);
+    let session = opened.out.trim().to_owned();
+    world.run(&["wait", &session]).code(0);
+    let works = |turn: &str| turn.matches("worked").count();
+    assert_eq!(works(&call_both(&world, &session)), 1, "the folder has no servers yet");
+
+    write_servers(&folder, &servers(json!({ "x": server() })));
+    trust(&world, &folder, &[], "y", 0);
+    assert_eq!(works(&call_both(&world, &session)), 2);
+    assert_eq!(works(&call_both(&world, &session)), 2);
+
+    for (text, why) in [
+        ("{".to_owned(), "EOF"),
+        (
+            servers(json!({ "x": { "command": "sh", "args": ["-c", "touch evil"] } })),
+            "have changed",
+        ),
+    ] {
+        fs::write(folder.join(".mcp.json"), text).unwrap();
+        let turn = call_both(&world, &session);
+        assert!(works(&turn) == 1 && turn.contains(why), "{turn}");
+        assert!(!call_both(&world, &session).contains("not started"), "it is reported once");
+    }
+    fs::write(folder.join(".mcp.json"), servers(json!({ "x": server() }))).unwrap();
+    assert_eq!(works(&call_both(&world, &session)), 2);
+    world.run(&["trust", "--remove", path]).code(0);
+    let turn = call_both(&world, &session);
+    assert!(works(&turn) == 1 && turn.contains("you have not trusted them"), "{turn}");
+
+    let starts = |file: &str| fs::read_to_string(folder.join(file)).unwrap().lines().count();
+    assert_eq!((starts("own-started"), starts("started")), (1, 2), "the others keep running");
+    assert!(!folder.join("evil").exists());
+}
+
+#[test]
+fn m_g5_a_damaged_record_leaves_the_others() {
+    let world = world();
+    for name in ["a", "b"] {
+        let folder = world.path(&format!("work/{name}"));
+        fs::create_dir(&folder).unwrap();
+        write_servers(&folder, &servers(json!({ "x": server() })));
+        trust(&world, &folder, &[], "y", 0);
+    }
+    let listed = world.run(&["trust", "--list"]).code(0).out;
+    let store = world.path("data/holdpoint/trust");
+    let is_of_a = |path: &PathBuf| fs::read_to_string(path).unwrap().contains("work/a\"");
+    let mut records = fs::read_dir(store).unwrap().map(|entry| entry.unwrap().path());
+    let record = records.find(is_of_a).unwrap();
+    fs::write(&record, "{").unwrap();
+    let partly = world.run(&["trust", "--list"]).code(1);
+    assert_eq!(partly.out, listed.lines().nth(1).unwrap().to_owned() + "\n");
+    assert!(partly.err.contains(record.to_str().unwrap()), "{partly:?}");
+    let folder = world.path("work/a");
+    assert!(turn(&world, &folder, &[]).concat().contains("not started"));
+    let refused = world.run(&["trust", folder.to_str().unwrap()]).code(1);
+    assert!(refused.err.contains("--remove"), "{refused:?}");
+    world.run(&["trust", "--remove", folder.to_str().unwrap()]).code(0);
+    trust(&world, &folder, &[], "y", 0);
+    assert_eq!(world.run(&["trust", "--list"]).code(0).out, listed);
+}
+
+#[test]
+fn m_g5_a_command_names_a_folder_as_a_shell_reads_it() {
+    let world = world();
+    let folder = world.path("work").canonicalize().unwrap().join("it's $(here)");
+    fs::create_dir(&folder).unwrap();
+    write_servers(&folder, &servers(json!({ "x": server() })));
+    let notices = turn(&world, &folder, &[]).concat();
+    let command = notices.split('`').nth(1).unwrap();
+    let words = shlex::split(command).unwrap();
+    assert_eq!(words, ["holdpoint", "trust", folder.to_str().unwrap()], "{notices}");
+}
+
 #[test]
 fn m_g5_a_server_of_the_user_comes_before_one_of_the_folder() {
     let world = World::new();

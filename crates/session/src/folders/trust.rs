@@ -86,25 +86,29 @@ impl TrustStore {
         }
     }
 
-    /// All folders that the user trusts, by path.
+    /// All folders that the user trusts, by path, and the reasons why records don't count: those that
+    /// can't be read, or that another user could have changed.
     ///
     /// # Errors
-    /// [`FoldersError`] if a record can't be read, or another user could have changed it.
-    pub fn list(&self) -> Result<Vec<TrustedFolder>, FoldersError> {
+    /// [`FoldersError`] if the folder with the records can't be read.
+    pub fn list(&self) -> Result<(Vec<TrustedFolder>, Vec<FoldersError>), FoldersError> {
         let failed = |error| FoldersError::Io { path: self.0.clone(), error };
         let entries = match std::fs::read_dir(&self.0) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Default::default()),
             entries => entries.map_err(failed)?,
         };
-        let mut folders = Vec::new();
+        let (mut folders, mut damaged) = (Vec::new(), Vec::new());
         for entry in entries {
             let path = entry.map_err(failed)?.path();
             if path.extension().is_some_and(|extension| extension == "json") {
-                folders.extend(read(&path)?);
+                match read(&path) {
+                    Ok(folder) => folders.extend(folder),
+                    Err(error) => damaged.push(error),
+                }
             }
         }
         folders.sort_by(|one, other| one.folder.cmp(&other.folder));
-        Ok(folders)
+        Ok((folders, damaged))
     }
 
     fn path(&self, folder: &Path) -> PathBuf {
@@ -165,12 +169,17 @@ mod tests {
     fn m_g5_trusted_folders_are_kept_private() {
         let home = tempfile::tempdir().unwrap();
         let store = TrustStore::new(home.path().join("data/trust"));
-        assert_eq!(store.list().unwrap(), []);
+        assert!(
+            matches!(store.list(), Ok((folders, damaged)) if folders.is_empty() && damaged.is_empty())
+        );
         assert!(!store.remove(Path::new("/a")).unwrap());
         for record in [record("/b", "1"), record("/a", "2"), record("/a", "3")] {
             store.trust(&record).unwrap();
         }
-        assert_eq!(store.list().unwrap(), [record("/a", "3"), record("/b", "1")]);
+        let listed = || store.list().map(|(folders, damaged)| (folders, damaged.len())).unwrap();
+        assert_eq!(listed(), (vec![record("/a", "3"), record("/b", "1")], 0));
+        std::fs::write(store.path(Path::new("/b")), "{").unwrap();
+        assert_eq!(listed(), (vec![record("/a", "3")], 1));
         assert_eq!(store.get(Path::new("/a")).unwrap(), Some(record("/a", "3")));
         assert_eq!(
             store.get(Path::new("/a/")).unwrap().map(|found| found.content).as_deref(),

@@ -5,30 +5,35 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use holdpoint_common::{McpServers, check_mcp_servers};
+use holdpoint_common::{McpServer, McpServers, check_mcp_servers};
 
 use super::launch::Launch;
 use super::listing::{CHOOSE, MAX_SESSION_BYTES, MAX_SESSION_TOOLS};
 use super::server::{Connection, Server};
 use super::tool::McpTool;
 use crate::shown::prose_line;
-use crate::source::{MakeTool, Refreshed, SourceContext, ToolSource};
+use crate::source::{MakeTool, McpTools, Refreshed, SourceContext, ToolSource};
 use crate::tool::Tool;
 
 /// The tools of a session's MCP servers.
 ///
 /// The servers start with the first refresh, all at once, and end with this value.
 pub struct McpSource {
-    settings: McpServers,
-    servers: Option<Vec<Entry>>,
+    /// The servers to start and to end at the next refresh.
+    change: Option<McpServers>,
+    /// The servers that were started, by their names.
+    servers: BTreeMap<String, Entry>,
     /// Problems that are not reported yet.
     notices: Vec<String>,
     /// Whether the session has more tools than it may have, and that was reported.
     reported_full: bool,
+    /// Whether a server with tools has ended since the last refresh.
+    has_lost_tools: bool,
 }
 
 /// A server, and its state at the last refresh.
 struct Entry {
+    settings: McpServer,
     server: Arc<Server>,
     seen: Option<Arc<Connection>>,
     reported: Option<Arc<str>>,
@@ -38,33 +43,53 @@ impl McpSource {
     /// Creates a source of these servers, none of which is started yet.
     #[must_use]
     pub fn new(settings: McpServers) -> Self {
-        Self { settings, servers: None, notices: Vec::new(), reported_full: false }
+        Self {
+            change: Some(settings),
+            servers: BTreeMap::new(),
+            notices: Vec::new(),
+            reported_full: false,
+            has_lost_tools: false,
+        }
     }
 
-    fn start(&mut self, context: &SourceContext) {
-        let mut servers = Vec::new();
-        if let Err(error) = check_mcp_servers(&self.settings) {
+    /// Starts and ends servers, so that exactly these run.
+    fn apply(&mut self, mut settings: McpServers, context: &SourceContext) {
+        if let Err(error) = check_mcp_servers(&settings) {
             self.notices.push(error.to_string());
-            self.settings = BTreeMap::new();
+            settings.clear();
         }
-        for (name, settings) in std::mem::take(&mut self.settings) {
-            let launch = Launch { name: name.clone(), settings, session: context.clone() };
+        self.servers.retain(|name, entry| {
+            let stays = settings.get(name) == Some(&entry.settings);
+            if !stays {
+                entry.server.close();
+                self.has_lost_tools |= entry.seen.is_some();
+            }
+            stays
+        });
+        for (name, settings) in settings {
+            if self.servers.contains_key(&name) {
+                continue;
+            }
+            let session = context.clone();
+            let launch = Launch { name: name.clone(), settings: settings.clone(), session };
             match Server::start(launch) {
-                Ok(server) => servers.push(Entry { server, seen: None, reported: None }),
+                Ok(server) => {
+                    let entry = Entry { settings, server, seen: None, reported: None };
+                    self.servers.insert(name, entry);
+                }
                 Err(error) => {
                     self.notices.push(format!("MCP server `{name}`: no thread for it: {error}"));
                 }
             }
         }
-        self.servers = Some(servers);
     }
 
     async fn refreshed(&mut self, context: &SourceContext) -> Refreshed {
-        if self.servers.is_none() {
-            self.start(context);
+        if let Some(settings) = self.change.take() {
+            self.apply(settings, context);
         }
         let mut changed = false;
-        for entry in self.servers.iter_mut().flatten() {
+        for entry in self.servers.values_mut() {
             let (connection, why) = match entry.server.connection().await {
                 Ok(connection) => (Some(connection), None),
                 Err(why) => (None, Some(why)),
@@ -88,6 +113,7 @@ impl McpSource {
                 entry.reported = why;
             }
         }
+        let changed = changed | std::mem::take(&mut self.has_lost_tools);
         let tools = changed.then(|| self.tools());
         let notices = std::mem::take(&mut self.notices);
         let notices = notices.iter().map(|notice| prose_line(notice).into_owned()).collect();
@@ -99,7 +125,7 @@ impl McpSource {
     fn tools(&mut self) -> Vec<MakeTool> {
         let mut tools: Vec<MakeTool> = Vec::new();
         let (mut bytes, mut missing) = (0, BTreeMap::<&str, usize>::new());
-        for Entry { server, seen, .. } in self.servers.iter().flatten() {
+        for Entry { server, seen, .. } in self.servers.values() {
             for info in seen.iter().flat_map(|connection| &connection.listing.tools) {
                 if tools.len() >= MAX_SESSION_TOOLS || bytes + info.bytes > MAX_SESSION_BYTES {
                     *missing.entry(&server.name).or_default() += 1;
@@ -133,8 +159,14 @@ impl ToolSource for McpSource {
     }
 }
 
+impl McpTools for McpSource {
+    fn set_servers(&mut self, servers: McpServers) {
+        self.change = Some(servers);
+    }
+}
+
 impl Drop for McpSource {
     fn drop(&mut self) {
-        self.servers.iter().flatten().for_each(|entry| entry.server.close());
+        self.servers.values().for_each(|entry| entry.server.close());
     }
 }

@@ -9,7 +9,7 @@ use holdpoint_session::Engine;
 use holdpoint_session::folders::Folders;
 use holdpoint_session::model::Catalog;
 use holdpoint_tools::shown::prose_line;
-use holdpoint_tools::{MakeTool, Refreshed, SourceContext, Supervisor, ToolSource};
+use holdpoint_tools::{MakeTool, McpTools, Refreshed, SourceContext, Supervisor, ToolSource};
 use serde::Serialize;
 
 use crate::error::CliError;
@@ -48,7 +48,7 @@ type Seen = (Option<Vec<Found>>, Vec<String>);
 
 /// A source that also sends its first refresh.
 struct Watched {
-    source: Box<dyn ToolSource>,
+    source: Box<dyn McpTools>,
     seen: Option<Sender<Seen>>,
 }
 
@@ -75,6 +75,12 @@ impl ToolSource for Watched {
             }
             refreshed
         })
+    }
+}
+
+impl McpTools for Watched {
+    fn set_servers(&mut self, servers: McpServers) {
+        self.source.set_servers(servers);
     }
 }
 
