@@ -47,6 +47,8 @@ pub use ancestry::{Ancestry, SupervisorAbove};
 pub use duplex::{Duplex, DuplexProcess, MAX_KEPT_ERRORS};
 pub use exit::Exit;
 pub use helper::SUPERVISOR_BUILD;
+#[cfg(feature = "mcp")]
+pub(crate) use lines::LineReader;
 #[cfg(feature = "lines")]
 pub use lines::Lines;
 pub use program::{Process, Read};

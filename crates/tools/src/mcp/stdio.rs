@@ -10,10 +10,11 @@ use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use serde::Deserialize;
 use serde_json::Value;
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe;
 
 use super::calls::Calls;
+use crate::process::LineReader;
 
 /// The most bytes of one message. A larger one ends the connection.
 const MAX_MESSAGE: usize = 16 * 1024 * 1024;
@@ -25,14 +26,9 @@ const MAX_GARBAGE: usize = 1024 * 1024;
 /// The most requests of a server that wait for their answer. With another one, the connection ends.
 const MAX_REQUESTS: usize = 64;
 
-/// The size of the buffer for reading, in bytes.
-const READ_BUFFER: usize = 8 * 1024;
-
 /// The connection to a program.
 pub(super) struct Stdio {
-    output: BufReader<pipe::Receiver>,
-    /// The beginning of a message, if its end has not been read.
-    line: Vec<u8>,
+    output: LineReader,
     /// How many bytes of lines that are not messages were read since the last message.
     garbage: usize,
     input: Arc<tokio::sync::Mutex<pipe::Sender>>,
@@ -66,11 +62,9 @@ impl Stdio {
         calls: Calls,
         fault: Fault,
     ) -> io::Result<Self> {
-        let output = pipe::Receiver::from_owned_fd(output.into())?;
         let input = pipe::Sender::from_owned_fd(input.into())?;
         Ok(Self {
-            output: BufReader::with_capacity(READ_BUFFER, output),
-            line: Vec::new(),
+            output: LineReader::new(output, MAX_MESSAGE)?,
             garbage: 0,
             input: Arc::new(tokio::sync::Mutex::new(input)),
             requests: Arc::default(),
@@ -79,28 +73,15 @@ impl Stdio {
         })
     }
 
-    /// Reads to the end of a line, which is then in `line`. Returns `false` at the end of the
-    /// output. Can be dropped and called again without a loss.
+    /// Reads the next line. Returns `false` at the end of the output. Can be dropped and called again
+    /// without a loss.
     async fn read_line(&mut self) -> Result<bool, String> {
-        loop {
-            let available = match self.output.fill_buf().await {
-                Ok(available) => available,
-                Err(error) => return Err(format!("its output can't be read: {error}")),
-            };
-            if available.is_empty() {
-                return Ok(false);
+        self.output.read().await.map_err(|error| match error.kind() {
+            io::ErrorKind::FileTooLarge => {
+                format!("it sent a message of more than {MAX_MESSAGE} bytes")
             }
-            let end = memchr::memchr(b'\n', available);
-            let taken = end.map_or(available.len(), |end| end + 1);
-            if self.line.len() + taken > MAX_MESSAGE {
-                return Err(format!("it sent a message of more than {MAX_MESSAGE} bytes"));
-            }
-            self.line.extend_from_slice(&available[..taken]);
-            self.output.consume(taken);
-            if end.is_some() {
-                return Ok(true);
-            }
-        }
+            _ => format!("its output can't be read: {error}"),
+        })
     }
 
     /// Counts a request of the server, which has no answer yet.
@@ -115,9 +96,8 @@ impl Stdio {
 
     async fn next(&mut self) -> Result<Option<RxJsonRpcMessage<RoleClient>>, String> {
         while self.read_line().await? {
-            // A large message does not keep its memory.
-            let line = std::mem::take(&mut self.line);
-            let message = serde_json::from_slice(line.trim_ascii());
+            let line = self.output.line();
+            let message = serde_json::from_slice(line);
             match message {
                 Ok(JsonRpcMessage::Notification(JsonRpcNotification {
                     notification: ServerNotification::ProgressNotification(progress),
@@ -135,7 +115,7 @@ impl Stdio {
                 }
                 Err(error) => {
                     tracing::debug!(%error, "a line of an MCP server is not a message");
-                    match rejected(&line) {
+                    match rejected(line) {
                         Some(Rejected::Request(id)) => {
                             self.count_request()?;
                             let error = ErrorData::invalid_request("not a valid request", None);
@@ -148,7 +128,7 @@ impl Stdio {
                         }
                         None => {}
                     }
-                    self.garbage += line.len();
+                    self.garbage += self.output.line().len() + 1;
                     if self.garbage > MAX_GARBAGE {
                         return Err(format!(
                             "it wrote more than {MAX_GARBAGE} bytes to its standard output that \
@@ -171,7 +151,7 @@ enum Rejected {
 }
 
 fn rejected(line: &[u8]) -> Option<Rejected> {
-    let message: Value = serde_json::from_slice(line.trim_ascii()).ok()?;
+    let message: Value = serde_json::from_slice(line).ok()?;
     let message = message.as_object()?;
     let id = RequestId::deserialize(message.get("id")?).ok()?;
     match message.contains_key("result") || message.contains_key("error") {
