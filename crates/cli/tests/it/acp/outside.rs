@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use rustix::fs::{FlockOperation, flock};
+use holdpoint_tools::testing::{installed, run_installer};
 
 use crate::world::{Ran, World, program};
 
@@ -17,32 +17,17 @@ const ACPX: &str = "acpx@0.19.1";
 
 /// The folder with the installed clients.
 fn clients() -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("acp-clients");
-    std::fs::create_dir_all(&folder).unwrap();
-    // Tests run at the same time.
-    let lock = std::fs::File::create(folder.join("lock")).unwrap();
-    flock(&lock, FlockOperation::LockExclusive).unwrap();
-    let done = folder.join("installed");
-    let versions = [SDK, NODE, ACPX].join("\n");
-    if std::fs::read_to_string(&done).is_ok_and(|installed| installed == versions) {
-        return folder;
-    }
-    let venv = folder.join("venv");
-    run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&venv));
-    run(Command::new(venv.join("bin/pip")).args(["install", "--quiet", SDK, NODE]));
-    // The npm of the wheel is broken, so the system's is used.
-    run(Command::new("npm")
-        .args(["install", "--silent", "--no-audit", "--no-fund", "--prefix"])
-        .arg(folder.join("npm"))
-        .arg(ACPX));
-    std::fs::write(done, versions).unwrap();
-    folder
-}
-
-#[track_caller]
-fn run(command: &mut Command) {
-    let ran = command.output().unwrap();
-    assert!(ran.status.success(), "{command:?}: {ran:?}");
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    installed(target, "acp-clients", &[SDK, NODE, ACPX].join("\n"), |folder| {
+        let venv = folder.join("venv");
+        run_installer(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&venv));
+        let mut pip = Command::new(venv.join("bin/pip"));
+        run_installer(pip.args(["install", "--quiet", SDK, NODE]));
+        // The npm of the wheel is broken, so the system's is used.
+        let mut npm = Command::new("npm");
+        npm.args(["install", "--silent", "--no-audit", "--no-fund", "--prefix"]);
+        run_installer(npm.arg(folder.join("npm")).arg(ACPX));
+    })
 }
 
 /// Runs a program of the Python SDK with the agent.
