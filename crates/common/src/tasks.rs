@@ -99,7 +99,7 @@ pub enum TaskError {
 }
 
 /// The tasks and notes of a session, folded from its facts. Cheap to clone.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Tasks {
     /// Tasks, the oldest first.
     pub tasks: Arc<Vec<Task>>,

@@ -5,6 +5,7 @@
 
 mod ask;
 mod client;
+mod conversation;
 mod draft;
 mod gate;
 mod model;
@@ -17,6 +18,7 @@ mod run;
 mod runner;
 mod saving;
 mod shutdown;
+mod state_saves;
 mod turn_end;
 mod verbs;
 
@@ -34,16 +36,19 @@ use holdpoint_common::{
 use holdpoint_tools::{BackgroundJobs, Toolbox};
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::saved::Tail;
 use crate::session_env::SessionEnv;
 use crate::state::{Effect, Input, Phase, Restore, State, decide};
 use crate::store::{NUMBER_BLOCK, Numbers, SessionLog, StoreError};
 use ask::ToolAsks;
+use conversation::ConversationReads;
 use draft::Draft;
 use gate::Gates;
 use outbox::{Action, Outbox, Parcel};
 use ring::Ring;
 use runner::Runner;
 use saving::RETRY_DELAY;
+use state_saves::StateSaves;
 use turn_end::TurnEndWaiters;
 
 pub(crate) use client::{Attach, Attached, ClientQueue, OlderFacts};
@@ -67,6 +72,10 @@ pub(crate) struct SessionActor {
     first_item: ItemId,
     log: Arc<dyn SessionLog>,
     outbox: Outbox,
+    /// When the state is saved next.
+    state_saves: StateSaves,
+    /// The reading of a restored conversation.
+    conversation: ConversationReads,
     /// The unsaved part of the answer that is streaming.
     draft: Draft,
     /// The newest events, for clients that attach.
@@ -97,6 +106,8 @@ pub(crate) struct SessionActor {
 /// The arguments of [`SessionActor::new`].
 pub(crate) struct ActorArgs {
     pub(crate) state: State,
+    /// The facts after the saved state.
+    pub(crate) tail: Tail,
     pub(crate) numbers: Numbers,
     pub(crate) log: Arc<dyn SessionLog>,
     pub(crate) shown: watch::Sender<Arc<Snapshot>>,
@@ -118,10 +129,12 @@ pub(crate) struct Restored {
 
 impl SessionActor {
     pub(crate) fn new(args: ActorArgs) -> Self {
-        let ActorArgs { state, numbers, log, shown, env, restored, alive, on_close } = args;
+        let ActorArgs { state, tail, numbers, log, shown, env, restored, alive, on_close } = args;
         Self {
             first_item: restored.as_ref().map_or(ItemId(1), |restored| restored.first_item),
             outbox: Outbox::after(state.last()),
+            state_saves: StateSaves::after(tail),
+            conversation: ConversationReads::default(),
             draft: Draft::default(),
             ring: Ring::new(&env.limits, numbers.last_used()),
             clients: client::Clients::default(),
@@ -206,6 +219,7 @@ impl SessionActor {
             }
             numbered.push(event);
         }
+        self.start_cut_runner(ctx);
         for effect in effects {
             match effect {
                 // Done above.

@@ -4,6 +4,8 @@ mod fold;
 mod mend;
 mod offline;
 
-pub(crate) use fold::{LoadedSession, damaged_error, fold, load_for_owner, why_not_live};
+pub(crate) use fold::{
+    Folded, LoadedSession, Tail, damaged_error, fold, load_for_owner, read_facts, why_not_live,
+};
 pub(crate) use mend::mend;
 pub(crate) use offline::OfflineSession;

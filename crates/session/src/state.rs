@@ -13,6 +13,7 @@ mod decide;
 mod decision;
 mod input;
 mod phase;
+mod saved;
 mod shown;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -24,6 +25,7 @@ use holdpoint_common::{
     PolicyRules, PromptFact, PromptId, Run, RunFact, SandboxSettings, SessionFact, SessionId,
     SessionSettings, SessionStatus, SessionSummary, Tasks, Timestamp, TurnFact, TurnId, Usage,
 };
+use serde::{Deserialize, Serialize};
 
 pub use conversation::{Conversation, MAX_CONVERSATION_BYTES};
 pub use decide::decide;
@@ -35,7 +37,7 @@ pub use input::{
 pub use phase::{CallStage, Cut, OpenStep, Phase, Turn};
 
 /// The state of one session, as the machine folds it from the session's facts.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct State {
     settings: Arc<SessionSettings>,
     /// The first line of the first prompt or goal, or the name given by the last rename.
@@ -100,7 +102,7 @@ pub struct State {
 }
 
 /// Upper bounds of the ids that lost facts may have used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 struct LostIds {
     turns: u64,
     prompts: u64,
@@ -108,7 +110,7 @@ struct LostIds {
 }
 
 /// How an ask was settled.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 enum Settled {
     Answered(AnsweredBy),
     Closed(AskCloseCause),

@@ -92,6 +92,15 @@ pub struct SavedSession {
     pub opened: Timestamp,
 }
 
+/// A state of a session as its log keeps it, so that opening the session need not fold all facts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SavedState {
+    /// The number of the last fact that the state stands for.
+    pub upto: u64,
+    /// The state: see [`State::to_saved`](crate::state::State::to_saved).
+    pub text: String,
+}
+
 /// The log of one session: its facts, in the order of their numbers.
 pub trait SessionLog: Send + Sync + 'static {
     /// Appends facts durably, all or none, and saves the session's new summary. `after` is the
@@ -157,6 +166,23 @@ pub trait SessionLog: Send + Sync + 'static {
     /// # Errors
     /// [`StoreError::Io`] if the pieces can't be read.
     fn draft(&self) -> BoxFuture<'static, Result<Vec<Arc<Event>>, StoreError>>;
+
+    /// Saves a state in place of the one before. The facts up to its number are saved already. It
+    /// only makes the next opening faster, so the caller need not wait, and a store need not keep it.
+    ///
+    /// # Errors
+    /// [`StoreError`]: the state is not saved.
+    fn keep_state(&self, _state: SavedState) -> BoxFuture<'static, Result<(), StoreError>> {
+        std::future::ready(Ok(())).boxed()
+    }
+
+    /// The saved state; `None` if there is none, or if it is damaged.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] if it can't be read.
+    fn state(&self) -> BoxFuture<'static, Result<Option<SavedState>, StoreError>> {
+        std::future::ready(Ok(None)).boxed()
+    }
 
     /// Reserves `count` numbers that were never reserved before, above every existing fact. The
     /// reservation is durable: a restart does not give them out again. With a count of 0, the start
@@ -278,7 +304,8 @@ impl<'a> Pages<'a> {
         Self::within(log, 0..u64::MAX)
     }
 
-    fn within(log: &'a dyn SessionLog, range: Range<u64>) -> Self {
+    /// Reads the facts with numbers in this range.
+    pub(crate) fn within(log: &'a dyn SessionLog, range: Range<u64>) -> Self {
         Self { log, range: Some(range) }
     }
 

@@ -41,7 +41,8 @@ struct FromLane {
 }
 
 impl SessionActor {
-    pub(super) fn start_runner(&mut self, turn: TurnId, ctx: &mut Context<Self>) {
+    /// Starts the runner of this turn. The conversation was read, unless the turn was cut.
+    pub(super) fn start_runner_now(&mut self, turn: TurnId, ctx: &mut Context<Self>) {
         let Some(open) = self.state.turn().filter(|open| open.id == turn) else { return };
         // A turn that continues after a restart still has its calls with an open Confirm.
         let pending_calls = open.calls.iter().map(|(call, _)| call.clone()).collect();
@@ -98,6 +99,7 @@ impl SessionActor {
 
     /// Drops the runner of a turn that is over. Later messages of its tools are ignored.
     pub(super) fn end_runner(&mut self, ctx: &mut Context<Self>) {
+        self.conversation.waiting = None;
         if let Some(runner) = self.runner.take() {
             ctx.cancel_future(runner.messages);
         }

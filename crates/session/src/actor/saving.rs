@@ -90,9 +90,10 @@ impl SessionActor {
             Ok(()) => {
                 tracing::debug!(upto, "saved");
                 self.outbox.saved = upto;
-                while self.outbox.unsaved.front().is_some_and(|fact| fact.seq <= upto) {
-                    self.outbox.unsaved.pop_front();
+                while let Some(fact) = self.outbox.unsaved.pop_front_if(|fact| fact.seq <= upto) {
+                    self.state_saves.count(&fact);
                 }
+                self.save_state(ctx);
                 self.release_parcels(ctx);
                 self.notify_if_saved_again(ctx);
                 if self.outbox.full && self.check_unsaved_bound().is_ok() {

@@ -6,7 +6,7 @@ use holdpoint_common::api::AnswerRequest;
 use holdpoint_common::{SessionError, SessionId};
 
 use super::registry::Registry;
-use crate::saved;
+use crate::saved::{self, Folded};
 use crate::state::{ByClient, Moment, decide};
 
 impl Registry {
@@ -22,7 +22,7 @@ impl Registry {
         }
         self.mended().await;
         let engine = &self.engine;
-        let state = saved::fold(id, &*engine.store.open(id).await?).await?;
+        let Folded { state, .. } = saved::fold(id, &*engine.store.open(id).await?).await?;
         let fixed_bytes = engine.fixed_bytes(state.settings(), &engine.system);
         let (now, limits) = (SystemTime::now().into(), &engine.limits);
         decide(&state, Moment { now, next: state.last() + 1, limits, fixed_bytes }, request)?;

@@ -9,7 +9,7 @@ use holdpoint_common::{SessionError, SessionId, SessionSummary, Snapshot, Suppli
 
 use super::Live;
 use super::registry::Registry;
-use crate::saved;
+use crate::saved::{self, Folded};
 use crate::store::{SavedSession, SessionStore};
 
 /// How long the first list waits for the check of the store.
@@ -71,7 +71,7 @@ impl Registry {
         if let Some(seen) = self.known_snapshot(&id) {
             return Ok(seen);
         }
-        let state = folded?;
+        let Folded { state, .. } = folded?;
         let mut snapshot = state.snapshot(state.last(), 0, engine.not_saved());
         // Jobs do not run without an actor. A process that was killed could not log their ends.
         snapshot.jobs.clear();

@@ -21,7 +21,7 @@ use crate::hosted::Hosted;
 use crate::model::Unusable;
 use crate::names::{folder_name, fresh_id};
 use crate::sandboxes::SandboxedSession;
-use crate::saved::{LoadedSession, damaged_error, load_for_owner};
+use crate::saved::{LoadedSession, Tail, damaged_error, load_for_owner};
 use crate::session_env::{SessionEnv, Worker};
 use crate::state::{Phase, State};
 use crate::store::{NewLog, Numbers};
@@ -91,7 +91,8 @@ impl Registry {
         let first = Some((first, state.summary()));
         let contents = NewLog { first, reserved: numbers.reserved() };
         let log = engine.store.create(&id, contents).await?;
-        owned.start(0, StartState { state, numbers, log, restored: None, env }).await
+        let tail = Tail::default();
+        owned.start(0, StartState { state, tail, numbers, log, restored: None, env }).await
     }
 
     /// Chooses a name for a new session: the wanted one, or the folder's, with a number if that is
@@ -202,7 +203,7 @@ impl Owned {
         supplies: &Supplies,
         if_saved: IfSaved,
     ) -> Result<Live, SessionError> {
-        let (LoadedSession { log, state, draft, .. }, workspace) =
+        let (LoadedSession { log, state, tail, draft, .. }, workspace) =
             self.registry.load_saved(&self.id).await?;
         let closed = matches!(state.phase(), Phase::Closed);
         if closed && if_saved != IfSaved::Reopen {
@@ -220,6 +221,6 @@ impl Owned {
             None => RestoreCause::Restart,
         };
         let restored = Some(Restored { cause, draft, first_item: first_item(&state, &numbers) });
-        self.start(seen, StartState { state, numbers, log, restored, env }).await
+        self.start(seen, StartState { state, tail, numbers, log, restored, env }).await
     }
 }

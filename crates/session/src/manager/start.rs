@@ -18,7 +18,7 @@ use super::owned::Owned;
 use super::registry::{Record, Registry, RunningActor, wait_for_end};
 use super::{FutureEnd, Live};
 use crate::actor::{ActorArgs, Restored, SessionActor, now};
-use crate::saved::{LoadedSession, load_for_owner};
+use crate::saved::{LoadedSession, Tail, load_for_owner};
 use crate::session_env::SessionEnv;
 use crate::state::State;
 use crate::store::{Numbers, SessionLog};
@@ -29,6 +29,8 @@ const MAILBOX: usize = 16;
 /// The data that an actor starts with.
 pub(super) struct StartState {
     pub(super) state: State,
+    /// The facts after the saved state.
+    pub(super) tail: Tail,
     pub(super) numbers: Numbers,
     pub(super) log: Arc<dyn SessionLog>,
     pub(super) restored: Option<Restored>,
@@ -65,7 +67,7 @@ impl Owned {
 
     async fn try_rebuild(&mut self) -> Result<(), SessionError> {
         let log = self.registry.engine.store.open(&self.id).await?;
-        let LoadedSession { log, state, draft, .. } = load_for_owner(&self.id, log).await?;
+        let LoadedSession { log, state, tail, draft, .. } = load_for_owner(&self.id, log).await?;
         let numbers = Numbers::reserve(&*log).await?;
         let restored = Some(Restored {
             cause: RestoreCause::Panic,
@@ -74,13 +76,13 @@ impl Owned {
         });
         let env = self.registry.read_record(&self.id, |record| record.env.clone()).flatten();
         let env = env.ok_or(SessionError::Stopped)?;
-        self.start_actor(StartState { state, numbers, log, restored, env }).await
+        self.start_actor(StartState { state, tail, numbers, log, restored, env }).await
     }
 
     /// Starts the actor on an arbiter and watches it.
     async fn start_actor(&mut self, start: StartState) -> Result<(), SessionError> {
         let (registry, id) = (&self.registry, &self.id);
-        let StartState { mut state, mut numbers, log, restored, env } = start;
+        let StartState { mut state, tail, mut numbers, log, restored, env } = start;
         let mut corrections = Vec::new();
         // The actor that failed may have changed the model or the policy without saving that.
         if env.model.name() != state.settings().model {
@@ -120,6 +122,7 @@ impl Owned {
         let (on_close, closed) = oneshot::channel();
         let args = ActorArgs {
             state,
+            tail,
             numbers,
             log,
             shown: shown.clone(),

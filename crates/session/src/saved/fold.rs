@@ -5,12 +5,14 @@ use std::sync::Arc;
 use holdpoint_common::{Event, Refused, SessionError, SessionId};
 
 use crate::state::{Phase, State};
-use crate::store::{Pages, SavedSession, SessionLog, SessionStore};
+use crate::store::{Pages, SavedSession, SavedState, SessionLog, SessionStore, StoreError};
 
 /// A session as it was found in its log.
 pub(crate) struct LoadedSession {
     pub(crate) log: Arc<dyn SessionLog>,
     pub(crate) state: State,
+    /// The facts after the saved state.
+    pub(crate) tail: Tail,
     /// The saved part of an answer that never ended.
     pub(crate) draft: Vec<Arc<Event>>,
     /// The first number that was never reserved for an owner.
@@ -24,23 +26,47 @@ pub(crate) async fn load_for_owner(
 ) -> Result<LoadedSession, SessionError> {
     // Waits for the writes of the previous owner. An earlier read could miss their facts.
     let next = log.reserve(0).await?.start;
-    let state = fold(id, &*log).await?;
+    let Folded { state, tail } = fold(id, &*log).await?;
     let draft = match state.turn() {
         Some(_) => log.draft().await?,
         None => Vec::new(),
     };
-    Ok(LoadedSession { log, state, draft, next })
+    Ok(LoadedSession { log, state, tail, draft, next })
 }
 
-/// Folds the facts of a log. A log without facts belongs to no session: the session was deleted, or
-/// its opening was never saved.
-pub(crate) async fn fold(id: &SessionId, log: &dyn SessionLog) -> Result<State, SessionError> {
-    let mut state: Option<State> = None;
+/// A session as its log describes it.
+pub(crate) struct Folded {
+    pub(crate) state: State,
+    /// The facts after the saved state: all facts, if there is none.
+    pub(crate) tail: Tail,
+}
+
+/// A number of facts, and their size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Tail {
+    pub(crate) facts: usize,
+    pub(crate) bytes: usize,
+}
+
+impl Tail {
+    pub(crate) fn add(&mut self, fact: &Event) {
+        self.facts += 1;
+        self.bytes += fact.weight();
+    }
+}
+
+/// Folds the facts of a log, beginning with its saved state if it has one. A log without facts
+/// belongs to no session: the session was deleted, or its opening was never saved.
+pub(crate) async fn fold(id: &SessionId, log: &dyn SessionLog) -> Result<Folded, SessionError> {
+    let mut state = saved_state(id, log).await;
     // Whether at least one fact could be read.
-    let mut has_facts = false;
-    let mut pages = Pages::whole_log(log);
+    let mut has_facts = state.is_some();
+    let mut tail = Tail::default();
+    let from = state.as_ref().map_or(0, |state| state.last() + 1);
+    let mut pages = Pages::within(log, from..u64::MAX);
     while let Some(page) = pages.next().await? {
         has_facts |= page.iter().any(|event| event.fact().is_some());
+        page.iter().for_each(|event| tail.add(event));
         match (&mut state, page.is_empty()) {
             (Some(state), _) => state.follow(&page),
             (None, false) => state = Some(fold_first_page(id, log, &page).await?),
@@ -48,12 +74,46 @@ pub(crate) async fn fold(id: &SessionId, log: &dyn SessionLog) -> Result<State, 
         }
     }
     match state {
-        Some(state) if has_facts => Ok(state),
+        Some(mut state) if has_facts => {
+            if let Some(unread) = state.unread().filter(|_| state.needs_conversation()) {
+                state.read(&read_facts(log, &unread).await?);
+            }
+            Ok(Folded { state, tail })
+        }
         Some(state) => {
             Err(damaged_error(id, format!("none of its events 1 to {} can be read", state.last())))
         }
         None => Err(SessionError::UnknownSession { given: id.to_string() }),
     }
+}
+
+/// The saved state of a log; `None` if there is none that can be used.
+async fn saved_state(id: &SessionId, log: &dyn SessionLog) -> Option<State> {
+    let SavedState { upto, text } = match log.state().await {
+        Ok(saved) => saved?,
+        Err(error) => {
+            tracing::warn!(session = %id, %error, "the saved state can't be read; all facts are folded");
+            return None;
+        }
+    };
+    State::from_saved(&text).filter(|state| state.id() == id && state.last() == upto)
+}
+
+/// Reads the facts with these numbers, in the order of their numbers, and the gaps among them.
+pub(crate) async fn read_facts(
+    log: &dyn SessionLog,
+    numbers: &[u64],
+) -> Result<Vec<Arc<Event>>, StoreError> {
+    let mut numbers = numbers.to_vec();
+    numbers.sort_unstable();
+    let mut facts = Vec::new();
+    let (Some(first), Some(last)) = (numbers.first(), numbers.last()) else { return Ok(facts) };
+    let mut pages = Pages::within(log, *first..last.saturating_add(1));
+    while let Some(mut page) = pages.next().await? {
+        page.retain(|event| event.fact().is_none() || numbers.binary_search(&event.seq).is_ok());
+        facts.append(&mut page);
+    }
+    Ok(facts)
 }
 
 /// Folds the first facts of a log. If the very first is lost, the saved summary identifies the
@@ -85,7 +145,7 @@ pub(crate) async fn why_not_live(store: &dyn SessionStore, id: SessionId) -> Ses
         Err(error) => return error.into(),
     };
     match folded {
-        Ok(state) if matches!(state.phase(), Phase::Closed) => {
+        Ok(Folded { state, .. }) if matches!(state.phase(), Phase::Closed) => {
             SessionError::Refused(Refused::Closed)
         }
         Ok(_) => SessionError::NotLive { session: id },

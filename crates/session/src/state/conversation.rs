@@ -7,6 +7,11 @@ use std::sync::Arc;
 use holdpoint_common::{
     Event, Fact, NOTES_KEPT, PromptFact, RunFact, SessionFact, TaskFact, TaskId, ToolFact, TurnFact,
 };
+use serde::{Deserialize, Serialize};
+
+mod stored;
+
+use stored::{Stored, Unread};
 
 /// The most bytes of a conversation that are kept. Beyond that the oldest facts are forgotten,
 /// except the newest prompt. A request of 100,000 tokens would need more only at over 600 bytes per
@@ -36,10 +41,13 @@ pub(super) fn belongs_to_conversation(fact: &Fact) -> bool {
 
 /// The newest of the started prompts, answers and results, and the facts that an iteration of a run
 /// begins with: the run, tasks and notes. Cheap to clone.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(into = "Stored", from = "Stored")]
 pub struct Conversation {
+    /// The facts before `events`, if they are only in the log yet.
+    unread: Option<Unread>,
     events: Arc<Vec<Arc<Event>>>,
-    /// The total weight of `events` in bytes.
+    /// The total weight of `unread` and `events` in bytes.
     weight: usize,
     /// The weight after facts were last dropped. It may exceed the bound, because the newest answer
     /// is always kept with its results.
@@ -49,7 +57,7 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    /// The facts that are kept, oldest first.
+    /// The facts that are kept, oldest first, except for those that were not read yet.
     #[must_use]
     pub fn events(&self) -> &[Arc<Event>] {
         &self.events
@@ -63,13 +71,22 @@ impl Conversation {
 
     /// About how many bytes of text the kept facts hold.
     pub(super) fn text_bytes(&self) -> u64 {
-        (self.weight - size_of::<Event>() * self.events.len()) as u64
+        let unread = self.unread.as_ref().map_or(0, |unread| unread.seqs.len());
+        let facts = self.events.len() + unread;
+        self.weight.saturating_sub(size_of::<Event>() * facts) as u64
     }
 
     /// Appends a fact, and drops the oldest ones beyond [`MAX_CONVERSATION_BYTES`].
     pub(super) fn push(&mut self, event: &Arc<Event>) {
         self.weight += event.weight();
         Arc::make_mut(&mut self.events).push(Arc::clone(event));
+        self.forget_if_too_large();
+    }
+
+    fn forget_if_too_large(&mut self) {
+        if self.unread.is_some() {
+            return;
+        }
         // The facts that have to be kept may exceed the bound. They are not copied again for every
         // new fact, but only after an eighth of the bound.
         if self.weight > MAX_CONVERSATION_BYTES.max(self.weight_kept + MAX_CONVERSATION_BYTES / 8) {
@@ -93,7 +110,8 @@ impl Conversation {
     }
 
     /// Keeps only the facts that an iteration of a run begins with: its run, the tasks, the newest
-    /// notes and the unanswered prompts.
+    /// notes and the unanswered prompts. Of the unread facts, that is at most tasks and notes: the run
+    /// began after them.
     pub(super) fn begin_iteration(&mut self) {
         let is_run_start =
             |event: &Arc<Event>| matches!(event.fact(), Some(Fact::Run(RunFact::Started { .. })));
@@ -114,6 +132,7 @@ impl Conversation {
         kept.reverse();
         self.keep(&kept);
         self.forgotten = 0;
+        self.unread.iter_mut().for_each(|unread| unread.only_tasks = true);
     }
 
     /// Keeps only the events at these positions.

@@ -3,9 +3,10 @@
 use holdpoint_common::{
     AnsweredBy, AskId, AskRequest, CallId, CutCause, PromptId, ToolCall, TurnId, Usage, Who,
 };
+use serde::{Deserialize, Serialize};
 
 /// The phase of a session.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Phase {
     /// No turn is open.
     Idle,
@@ -18,7 +19,7 @@ pub enum Phase {
 }
 
 /// A turn that has not ended.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Turn {
     /// The id of the turn.
     pub id: TurnId,
@@ -35,7 +36,7 @@ pub struct Turn {
 }
 
 /// A step that has not ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct OpenStep {
     /// The size of the answer in bytes.
     pub answer_bytes: u64,
@@ -44,7 +45,7 @@ pub struct OpenStep {
 }
 
 /// The stage of a call that has no result yet.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum CallStage {
     /// The model has requested the call.
     Proposed,
@@ -67,7 +68,7 @@ pub enum CallStage {
 }
 
 /// The cut of a turn, with everything that it released.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cut {
     /// The cause of the cut.
     pub cause: CutCause,

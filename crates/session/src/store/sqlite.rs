@@ -21,7 +21,7 @@ use futures_util::future::BoxFuture;
 use holdpoint_common::{Delta, Event, Gap, Gaps, SessionId, SessionSummary};
 use tokio::sync::{oneshot, watch};
 
-use super::{NewLog, Page, SavedSession, SessionLog, SessionStore, StoreError};
+use super::{NewLog, Page, SavedSession, SavedState, SessionLog, SessionStore, StoreError};
 pub use salvage::Salvaged;
 
 /// The database file in the folder of the store.
@@ -351,6 +351,16 @@ impl SessionLog for SqliteLog {
     fn draft(&self) -> BoxFuture<'static, Result<Vec<Arc<Event>>, StoreError>> {
         let session = self.session.clone();
         self.store.read(move |done| reader::ReadRequest::Draft { session: session.clone(), done })
+    }
+
+    fn keep_state(&self, state: SavedState) -> BoxFuture<'static, Result<(), StoreError>> {
+        let request = writer::WriteRequest::KeepState { session: self.session.clone(), state };
+        self.store.write(request).map(|done| done.map(|_| ())).boxed()
+    }
+
+    fn state(&self) -> BoxFuture<'static, Result<Option<SavedState>, StoreError>> {
+        let session = self.session.clone();
+        self.store.read(move |done| reader::ReadRequest::State { session: session.clone(), done })
     }
 
     fn reserve(&self, count: u64) -> BoxFuture<'static, Result<Range<u64>, StoreError>> {

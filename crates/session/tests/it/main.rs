@@ -42,6 +42,7 @@ mod restart;
 mod run_toggles;
 mod runs;
 mod saved;
+mod saved_state;
 mod saving;
 mod sessions;
 mod settings;

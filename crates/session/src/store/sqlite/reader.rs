@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 use super::files::Identity;
 use super::{Shared, StoreError, rows, schema};
-use crate::store::{Page, SavedSession, summary_of};
+use crate::store::{Page, SavedSession, SavedState, summary_of};
 
 /// A request to read.
 pub(super) enum ReadRequest {
@@ -30,6 +30,11 @@ pub(super) enum ReadRequest {
     Draft {
         session: SessionId,
         done: oneshot::Sender<Result<Vec<Arc<Event>>, StoreError>>,
+    },
+    /// The saved state of a session.
+    State {
+        session: SessionId,
+        done: oneshot::Sender<Result<Option<SavedState>, StoreError>>,
     },
     /// Whether the session exists.
     Find {
@@ -70,6 +75,9 @@ pub(super) fn run(shared: &Shared, requests: &Receiver<ReadRequest>) {
             }
             ReadRequest::Draft { session, done } => {
                 let _ = done.send(in_transaction(shared, &mut db, |db| rows::draft(db, &session)));
+            }
+            ReadRequest::State { session, done } => {
+                let _ = done.send(in_transaction(shared, &mut db, |db| rows::state(db, &session)));
             }
             ReadRequest::Find { session, done } => {
                 let _ = done.send(in_transaction(shared, &mut db, |db| find(db, &session)));

@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::StoreError;
-use crate::store::{Page, last_seq_of};
+use crate::store::{Page, SavedState, last_seq_of};
 
 /// How many bytes of facts are read at a time. The fact that exceeds this is still included.
 const PAGE_BYTES: usize = 1 << 20;
@@ -181,9 +181,11 @@ pub(super) fn page(
         facts.push(event);
     }
     let expected_last = reaches_end.then(|| last_before(db, session, range.end, last)).flatten();
-    if let Some(last) = expected_last.filter(|last| range.contains(last) && before < *last) {
+    // If facts after the range are lost, too, some of them may have been in the range.
+    let lost = expected_last.map(|last| before + 1..range.end.min(last.saturating_add(1)));
+    if let Some(lost) = lost.filter(|lost| !lost.is_empty()) {
         let at = facts.last().map_or_else(Timestamp::default, |fact| fact.at);
-        facts.push(Arc::new(gap(session, before + 1..last + 1, at, "lost")));
+        facts.push(Arc::new(gap(session, lost, at, "lost")));
     }
     // The row of an imported gap covers more numbers than its own.
     Ok(Page { next: next.map(|next| next.max(before.saturating_add(1))), facts })
@@ -222,6 +224,28 @@ pub(super) fn draft(db: &Connection, session: &SessionId) -> Result<Vec<Arc<Even
         }
     }
     Ok(pieces)
+}
+
+/// The saved state of a session; `None` if there is none, if it is damaged, or if the fact that it
+/// ends with is not in the log.
+pub(super) fn state(
+    db: &Connection,
+    session: &SessionId,
+) -> Result<Option<SavedState>, StoreError> {
+    let mut select = db.prepare_cached(
+        "SELECT states.seq, state, states.check_sum FROM states JOIN facts USING (session, seq)
+        WHERE session = ?1",
+    )?;
+    let found = select.query_row([session.as_str()], |row| {
+        let (upto, text) = (row.get::<_, i64>(0)?.cast_unsigned(), row.get::<_, String>(1)?);
+        Ok((SavedState { upto, text }, row.get::<_, i64>(2)?))
+    });
+    let Some((state, sum)) = found.optional()? else { return Ok(None) };
+    let is_whole = check_sum(session, state.upto, 0, &state.text) == sum;
+    if !is_whole {
+        tracing::error!(%session, "the saved state is damaged; all facts are folded");
+    }
+    Ok(is_whole.then_some(state))
 }
 
 /// The number of the last fact that was saved before `end`: the one that the next fact names, or

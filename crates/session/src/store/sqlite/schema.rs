@@ -11,7 +11,7 @@ use super::files::{ROLLBACK_JOURNAL, side_file};
 use super::{StoreError, files};
 
 /// The newest schema version.
-pub(super) const VERSION: u32 = 3;
+pub(super) const VERSION: u32 = 4;
 
 /// The statements that turn schema n into schema n + 1, starting from an empty database.
 const MIGRATIONS: [&str; VERSION as usize] = [
@@ -41,6 +41,13 @@ const MIGRATIONS: [&str; VERSION as usize] = [
         check_sum INTEGER NOT NULL,
         PRIMARY KEY (session, seq)
     ) STRICT, WITHOUT ROWID;",
+    // A state of each long session, which stands for its facts up to `seq`.
+    "CREATE TABLE states (
+        session TEXT PRIMARY KEY,
+        seq INTEGER NOT NULL,
+        state TEXT NOT NULL,
+        check_sum INTEGER NOT NULL
+    ) STRICT;",
 ];
 
 /// Inserts a fact: its session, its number, that of the fact before it, its text and its checksum.

@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 use super::files::Identity;
 use super::{Shared, StoreError, rows, schema};
-use crate::store::{NewLog, end_of_draft, last_seq_of};
+use crate::store::{NewLog, SavedState, end_of_draft, last_seq_of};
 
 /// The most writes that share a commit.
 const MAX_GROUP: usize = 256;
@@ -38,6 +38,10 @@ pub(super) enum WriteRequest {
     KeepDraft {
         session: SessionId,
         pieces: Vec<Arc<Event>>,
+    },
+    KeepState {
+        session: SessionId,
+        state: SavedState,
     },
     /// The result is the first reserved number.
     Reserve {
@@ -167,6 +171,7 @@ fn write_one(db: &Transaction<'_>, pending: &PendingWrite) -> Result<u64, StoreE
             append(db, session, *after, facts, summary)
         }
         WriteRequest::KeepDraft { session, pieces } => keep_draft(db, session, pieces),
+        WriteRequest::KeepState { session, state } => keep_state(db, session, state),
         WriteRequest::Reserve { session, count } => reserve(db, session, *count),
         WriteRequest::GiveBack { session, unused } => give_back(db, session, unused),
         WriteRequest::Delete { session } => delete(db, session),
@@ -250,6 +255,23 @@ fn keep_draft(
     Ok(0)
 }
 
+/// Saves a state, unless a newer one is saved.
+fn keep_state(
+    db: &Transaction<'_>,
+    session: &SessionId,
+    SavedState { upto, text }: &SavedState,
+) -> Result<u64, StoreError> {
+    let id = session.as_str();
+    let mut insert = db.prepare_cached(
+        "INSERT INTO states (session, seq, state, check_sum)
+        SELECT id, ?2, ?3, ?4 FROM sessions WHERE id = ?1
+        ON CONFLICT DO UPDATE SET seq = ?2, state = ?3, check_sum = ?4 WHERE seq < ?2",
+    )?;
+    let check_sum = rows::check_sum(session, *upto, 0, text);
+    insert.execute(params![id, upto.cast_signed(), text, check_sum])?;
+    Ok(0)
+}
+
 /// Reserves numbers, and returns the first.
 fn reserve(db: &Transaction<'_>, session: &SessionId, count: u64) -> Result<u64, StoreError> {
     let mut reserve = db.prepare_cached(
@@ -281,5 +303,6 @@ fn delete(db: &Transaction<'_>, session: &SessionId) -> Result<u64, StoreError> 
     let deleted = db.prepare_cached("DELETE FROM sessions WHERE id = ?1")?.execute([id])?;
     db.prepare_cached("DELETE FROM facts WHERE session = ?1")?.execute([id])?;
     db.prepare_cached("DELETE FROM drafts WHERE session = ?1")?.execute([id])?;
+    db.prepare_cached("DELETE FROM states WHERE session = ?1")?.execute([id])?;
     if deleted == 0 { Err(unknown(session)) } else { Ok(0) }
 }

@@ -1105,6 +1105,63 @@ fn m_b7_the_facts_alone_give_the_same_state_at_every_point() {
     check_property::<Refolded>();
 }
 
+/// A second state, which now and then is saved as text and read again, as an opening does.
+struct Reopened {
+    state: State,
+    inputs: usize,
+}
+
+/// Reads the rest of the conversation.
+fn read_rest(state: &mut State, log: &[Arc<Event>]) {
+    if let Some(unread) = state.unread() {
+        let facts = log.iter().filter(|event| unread.contains(&event.seq)).cloned();
+        state.read(&facts.collect::<Vec<_>>());
+    }
+}
+
+impl Property for Reopened {
+    fn open(bench: &Bench) -> Self {
+        Self { state: bench.state.clone(), inputs: 0 }
+    }
+
+    fn see(&mut self, seen: &StepOfHistory<'_>) -> Result<(), String> {
+        if let Some(first) = seen.new.first() {
+            let bench = seen.bench;
+            let (now, limits) = (first.at, &bench.limits);
+            let moment = Moment { now, next: seen.next, limits, fixed_bytes: 0 };
+            let decided = decide(&self.state, moment, seen.input.clone());
+            let facts = seen.facts().map(|(_, fact)| fact.clone()).collect::<Vec<_>>();
+            ensure!(
+                decided.as_ref().is_ok_and(|decided| decided.facts == facts),
+                "reopened it decides {decided:?}, live {facts:?}"
+            );
+        }
+        self.state.follow(seen.new);
+        if self.state.needs_conversation() {
+            read_rest(&mut self.state, &seen.bench.log);
+        }
+        let mut whole = self.state.clone();
+        read_rest(&mut whole, &seen.bench.log);
+        ensure!(whole == *seen.after(), "reopened it is\n{whole:?}\nlive\n{:?}", seen.after());
+        self.inputs += 1;
+        if self.inputs.is_multiple_of(5)
+            && let Some(saved) = self.state.to_saved()
+        {
+            let reopened = State::from_saved(&saved);
+            self.state = reopened.ok_or_else(|| format!("can't be read: {saved}"))?;
+            if self.state.needs_conversation() {
+                read_rest(&mut self.state, &seen.bench.log);
+            }
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn m_b7_a_state_that_was_saved_continues_in_the_same_way() {
+    check_property::<Reopened>();
+}
+
 /// Restores after every fact, even where the crash cut the facts of one input.
 struct RestoredAnywhere;
 

@@ -132,8 +132,8 @@ fn descriptors(path: &Path) -> Vec<u32> {
     flags.collect()
 }
 
-/// The statements that made schema 1, and then schema 2 from it.
-pub(super) const OLDER: [&str; 2] = [
+/// The statements that made schema 1, and then the next ones from it.
+pub(super) const OLDER: [&str; 3] = [
     "CREATE TABLE sessions (
         id TEXT PRIMARY KEY,
         opened INTEGER NOT NULL,
@@ -149,11 +149,18 @@ pub(super) const OLDER: [&str; 2] = [
     "ALTER TABLE sessions ADD COLUMN summary TEXT;
     ALTER TABLE facts ADD COLUMN after INTEGER;
     ALTER TABLE facts ADD COLUMN check_sum INTEGER;",
+    "CREATE TABLE drafts (
+        session TEXT NOT NULL,
+        seq INTEGER NOT NULL,
+        event TEXT NOT NULL,
+        check_sum INTEGER NOT NULL,
+        PRIMARY KEY (session, seq)
+    ) STRICT, WITHOUT ROWID;",
 ];
 
 #[tokio::test]
 async fn t_u14_an_older_store_is_migrated_with_a_backup() {
-    for older in 1..=2_u32 {
+    for older in 1..=3_u32 {
         let folder = TempDir::new().unwrap();
         let path = folder.path().join("sessions.db");
         let session = id("old");
@@ -201,7 +208,7 @@ fn t_u14_a_store_of_a_newer_version_is_refused_and_left_untouched() {
     fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
     let before = fs::read(&path).unwrap();
     let Err(error) = Sqlite::open(folder.path()) else { panic!("the store was opened") };
-    assert_eq!(error, StoreError::Newer { found: 4711, known: 3 });
+    assert_eq!(error, StoreError::Newer { found: 4711, known: 4 });
     assert_eq!(fs::read(&path).unwrap(), before);
     let left: Vec<_> =
         fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();

@@ -1,0 +1,102 @@
+//! The saved form of a conversation: the numbers of its facts, which are read from the log later.
+
+use std::sync::Arc;
+
+use holdpoint_common::{Event, Fact, RunFact};
+use serde::{Deserialize, Serialize};
+
+use super::{Conversation, NewestTaskFacts};
+
+/// Facts of a conversation that were not read yet.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Unread {
+    /// Their numbers, in the order of the conversation. A prompt comes when it is delivered.
+    pub(super) seqs: Arc<Vec<u64>>,
+    /// Whether an iteration has begun since, so that only tasks and notes are needed.
+    pub(super) only_tasks: bool,
+}
+
+/// The saved form of a conversation.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Stored {
+    /// The number of the first fact, and the difference of each other one to the one before it.
+    seqs: Vec<i64>,
+    weight: usize,
+    weight_kept: usize,
+    forgotten: u64,
+}
+
+impl From<Conversation> for Stored {
+    fn from(conversation: Conversation) -> Self {
+        let Conversation { unread, events, weight, weight_kept, forgotten } = conversation;
+        let unread = unread.unwrap_or_default().seqs;
+        let mut last = 0;
+        let seqs = unread.iter().copied().chain(events.iter().map(|event| event.seq));
+        let seqs = seqs.map(|seq| seq.wrapping_sub(std::mem::replace(&mut last, seq)));
+        Self { seqs: seqs.map(u64::cast_signed).collect(), weight, weight_kept, forgotten }
+    }
+}
+
+impl From<Stored> for Conversation {
+    fn from(Stored { seqs, weight, weight_kept, forgotten }: Stored) -> Self {
+        let mut last = 0_u64;
+        let seqs = seqs.into_iter().map(|difference| {
+            last = last.wrapping_add(difference.cast_unsigned());
+            last
+        });
+        let seqs: Vec<_> = seqs.collect();
+        let unread = Unread { seqs: Arc::new(seqs), only_tasks: false };
+        let unread = (!unread.seqs.is_empty()).then_some(unread);
+        Self { unread, events: Arc::default(), weight, weight_kept, forgotten }
+    }
+}
+
+impl Conversation {
+    /// The numbers of the facts that were not read yet, if there are any.
+    pub(in crate::state) fn unread(&self) -> Option<Arc<Vec<u64>>> {
+        self.unread.as_ref().map(|unread| Arc::clone(&unread.seqs))
+    }
+
+    /// Whether the numbers of all its facts are known.
+    pub(in crate::state) fn can_be_saved(&self) -> bool {
+        self.unread.as_ref().is_none_or(|unread| !unread.only_tasks)
+    }
+
+    /// Adds the facts that were not read yet, which are among `facts`. Those that are missing there
+    /// are lost.
+    pub(in crate::state) fn read(&mut self, facts: &[Arc<Event>]) {
+        let Some(Unread { seqs, only_tasks }) = self.unread.take() else { return };
+        let find = |seq: &u64| {
+            let at = facts.binary_search_by_key(seq, |event| event.seq).ok()?;
+            facts[at].fact().map(|_| Arc::clone(&facts[at]))
+        };
+        let mut events: Vec<_> = seqs.iter().filter_map(find).collect();
+        if only_tasks {
+            events = self.tasks_before_iteration(&events);
+            self.weight_kept += events.iter().map(|event| event.weight()).sum::<usize>();
+        }
+        events.extend(self.events.iter().cloned());
+        self.weight = events.iter().map(|event| event.weight()).sum();
+        self.events = Arc::new(events);
+        self.forget_if_too_large();
+    }
+
+    /// Those of these earlier facts that [`begin_iteration`](Self::begin_iteration) would have kept
+    /// at the last iteration.
+    fn tasks_before_iteration(&self, earlier: &[Arc<Event>]) -> Vec<Arc<Event>> {
+        let begins = |event: &Arc<Event>| {
+            let fact = event.fact();
+            matches!(fact, Some(Fact::Run(RunFact::IterationStarted { resumed: false, .. })))
+        };
+        let began = self.events.iter().rposition(begins).unwrap_or(0);
+        let mut newest = NewestTaskFacts::default();
+        let mut is_needed = |event: &&Arc<Event>| match event.fact() {
+            Some(Fact::Task(fact)) => newest.needs(fact),
+            _ => false,
+        };
+        self.events[..began].iter().rev().filter(&mut is_needed).for_each(drop);
+        let mut kept: Vec<_> = earlier.iter().rev().filter(is_needed).cloned().collect();
+        kept.reverse();
+        kept
+    }
+}

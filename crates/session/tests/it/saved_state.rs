@@ -1,0 +1,249 @@
+//! Sessions that open from their saved state: what they show, and when they read the rest.
+
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use holdpoint_common::{Event, Fact, Gaps, Outcome, SessionId, SessionSummary, Snapshot, TurnFact};
+use holdpoint_session::model::{Message, ModelRequest};
+use holdpoint_session::store::{
+    NewLog, Page, SavedSession, SavedState, SessionLog, SessionStore, Sqlite, StoreError,
+};
+use holdpoint_session::testing::{Harness, Recorder, reply};
+use holdpoint_session::{AttachFrom, SessionHandle};
+use rusqlite::Connection;
+use tempfile::TempDir;
+use tokio::sync::watch;
+
+/// Enough turns of six facts or more for a saved state.
+const TURNS: usize = 100;
+
+/// A SQLite store whose facts can be read only while `open` is true.
+#[derive(Clone)]
+struct GatedReads {
+    store: Sqlite,
+    open: watch::Sender<bool>,
+}
+
+struct GatedLog {
+    log: Arc<dyn SessionLog>,
+    open: watch::Sender<bool>,
+}
+
+impl GatedReads {
+    fn new(folder: &Path) -> Self {
+        Self { store: Sqlite::open(folder).unwrap(), open: watch::Sender::new(true) }
+    }
+
+    fn gate(
+        &self,
+        log: BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>>,
+    ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
+        let open = self.open.clone();
+        async move { Ok(Arc::new(GatedLog { log: log.await?, open }) as Arc<dyn SessionLog>) }
+            .boxed()
+    }
+}
+
+impl SessionStore for GatedReads {
+    fn create(
+        &self,
+        session: &SessionId,
+        contents: NewLog,
+    ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
+        self.gate(self.store.create(session, contents))
+    }
+
+    fn open(
+        &self,
+        session: &SessionId,
+    ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
+        self.gate(self.store.open(session))
+    }
+
+    fn list(&self) -> BoxFuture<'static, Result<Vec<SavedSession>, StoreError>> {
+        self.store.list()
+    }
+
+    fn delete(&self, session: &SessionId) -> BoxFuture<'static, Result<(), StoreError>> {
+        self.store.delete(session)
+    }
+}
+
+impl SessionLog for GatedLog {
+    fn append(
+        &self,
+        after: u64,
+        facts: Vec<Arc<Event>>,
+        summary: SessionSummary,
+    ) -> BoxFuture<'static, Result<(), StoreError>> {
+        self.log.append(after, facts, summary)
+    }
+
+    fn page(&self, range: Range<u64>, most: usize) -> BoxFuture<'static, Result<Page, StoreError>> {
+        let (log, open) = (Arc::clone(&self.log), self.open.clone());
+        async move {
+            // The facts after the saved state are always readable.
+            if range.end != u64::MAX {
+                let _ = open.subscribe().wait_for(|open| *open).await;
+            }
+            log.page(range, most).await
+        }
+        .boxed()
+    }
+
+    fn newest(
+        &self,
+        range: Range<u64>,
+        most: usize,
+    ) -> BoxFuture<'static, Result<u64, StoreError>> {
+        self.log.newest(range, most)
+    }
+
+    fn keep_draft(&self, pieces: Vec<Arc<Event>>) -> BoxFuture<'static, Result<(), StoreError>> {
+        self.log.keep_draft(pieces)
+    }
+
+    fn draft(&self) -> BoxFuture<'static, Result<Vec<Arc<Event>>, StoreError>> {
+        self.log.draft()
+    }
+
+    fn keep_state(&self, state: SavedState) -> BoxFuture<'static, Result<(), StoreError>> {
+        self.log.keep_state(state)
+    }
+
+    fn state(&self) -> BoxFuture<'static, Result<Option<SavedState>, StoreError>> {
+        self.log.state()
+    }
+
+    fn reserve(&self, count: u64) -> BoxFuture<'static, Result<Range<u64>, StoreError>> {
+        self.log.reserve(count)
+    }
+
+    fn give_back(&self, unused: Range<u64>) -> BoxFuture<'static, Result<(), StoreError>> {
+        self.log.give_back(unused)
+    }
+}
+
+/// Prompts once, and waits for the end of the turn.
+async fn turn(harness: &Harness, session: &SessionHandle, number: usize) {
+    harness.model.then(reply().text(format!("Answer {number}.")));
+    session.prompt(&format!("Prompt {number}.")).await.unwrap();
+    let settled = session.settled().await.unwrap();
+    assert_eq!(settled.last_turn.as_ref().unwrap().outcome, Outcome::Done);
+}
+
+/// Fills the store with a session of many turns, and ends its engine.
+async fn filled(folder: &TempDir) -> Arc<Snapshot> {
+    let store = Sqlite::open(folder.path()).unwrap();
+    let harness = Harness::with(|engine| engine.store(store.clone()));
+    let session = harness.open().await;
+    for number in 0..TURNS {
+        turn(&harness, &session, number).await;
+    }
+    let mut events = harness.watch(&session).await;
+    let shown = session.snapshot();
+    drop((harness, session));
+    while events.next().await.is_some() {}
+    drop(events);
+    store.close().await;
+    shown
+}
+
+fn database(folder: &TempDir) -> Connection {
+    Connection::open(folder.path().join("sessions.db")).unwrap()
+}
+
+/// The number of the fact that the saved state ends with.
+fn saved_upto(folder: &TempDir) -> i64 {
+    database(folder).query_row("SELECT seq FROM states", [], |row| row.get(0)).unwrap()
+}
+
+/// What does not depend on whether the session is live.
+fn lasting(snapshot: &Snapshot) -> Snapshot {
+    Snapshot { seq: 0, clients: 0, ..snapshot.clone() }
+}
+
+async fn turn_started(events: &mut Recorder) {
+    let started = |event: &Event| {
+        matches!(event.fact(), Some(Fact::Turn(TurnFact::Started { .. }))).then_some(())
+    };
+    events.until_new("the start of a turn", started).await;
+}
+
+/// The texts of the prompts in a request.
+fn prompts(request: &ModelRequest) -> Vec<&str> {
+    let texts = request.messages.iter().filter_map(|message| match message {
+        Message::User(text) => Some(text.as_str()),
+        Message::Assistant(_) | Message::Tool(_) => None,
+    });
+    texts.collect()
+}
+
+#[tokio::test]
+async fn m_b7_a_long_session_opens_from_its_saved_state_alone() {
+    let folder = TempDir::new().unwrap();
+    let before = filled(&folder).await;
+    let upto = saved_upto(&folder);
+    // Without these facts, only the saved state has what they did.
+    let deleted = "DELETE FROM facts WHERE seq > 1 AND seq < ?1";
+    assert!(database(&folder).execute(deleted, [upto]).unwrap() > 500);
+    let harness = Harness::with(|engine| engine.store(Sqlite::open(folder.path()).unwrap()));
+    let id = &before.settings.id;
+    let shown = harness.sessions().look(id.as_str()).await.unwrap();
+    assert_eq!(lasting(&shown), Snapshot { gaps: shown.gaps.clone(), ..lasting(&before) });
+    let session = harness.sessions().get(id.as_str()).await.unwrap();
+    assert_eq!(session.snapshot().usage, before.usage);
+    // The conversation has lost its beginning, and says so.
+    turn(&harness, &session, TURNS).await;
+    assert_ne!(session.snapshot().gaps, Gaps::default());
+    assert!(prompts(&harness.model.requests()[0]).len() < TURNS);
+}
+
+#[tokio::test]
+async fn m_b7_a_damaged_or_foreign_saved_state_is_not_used() {
+    let folder = TempDir::new().unwrap();
+    let before = filled(&folder).await;
+    for damage in [
+        "UPDATE states SET state = replace(state, 'Prompt 0', 'Prompt 9')",
+        "UPDATE states SET check_sum = check_sum + 1",
+        "UPDATE states SET seq = seq + 1",
+        "UPDATE states SET session = 'another'",
+        "DELETE FROM states",
+    ] {
+        database(&folder).execute(damage, []).unwrap();
+        let harness = Harness::with(|engine| engine.store(Sqlite::open(folder.path()).unwrap()));
+        let shown = harness.sessions().look(before.settings.id.as_str()).await.unwrap();
+        assert_eq!(lasting(&shown), lasting(&before), "{damage}");
+    }
+}
+
+#[tokio::test]
+async fn m_b7_the_first_turn_after_an_opening_has_the_whole_conversation() {
+    let folder = TempDir::new().unwrap();
+    let before = filled(&folder).await;
+    let store = GatedReads::new(folder.path());
+    let harness = Harness::with(|engine| engine.store(store.clone()));
+    store.open.send_replace(false);
+    let session = harness.sessions().get(before.settings.id.as_str()).await.unwrap();
+    let mut events = Recorder::new(session.attach(AttachFrom::now()).await.unwrap());
+    harness.model.then(reply().text("Answer."));
+    session.prompt("More.").await.unwrap();
+    turn_started(&mut events).await;
+    // The turn waits for the conversation. An interrupt does not.
+    let receipt = session.interrupt(None).await.unwrap();
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Interrupted, "{receipt:?}");
+    assert_eq!(harness.model.requests().len(), 0);
+
+    session.prompt("Still more.").await.unwrap();
+    turn_started(&mut events).await;
+    store.open.send_replace(true);
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
+    let requests = harness.model.requests();
+    let sent = prompts(&requests[0]);
+    let expected: Vec<_> = (0..TURNS).map(|number| format!("Prompt {number}.")).collect();
+    assert_eq!(sent[..TURNS], expected);
+    assert!(sent[TURNS..].concat().contains("Still more."), "{:?}", &sent[TURNS..]);
+}
