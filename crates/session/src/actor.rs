@@ -251,7 +251,8 @@ impl SessionActor {
     /// Adds the output to the result of a call that was ended by the session, not by its runner.
     /// The output is the text in the ring and in the outbox.
     fn keep_output(&self, result: &mut ToolResult) {
-        if result.status != ToolStatus::Interrupted || !result.output.is_empty() {
+        let has_begun = self.state.turn().is_some_and(|turn| turn.has_begun(result.call));
+        if result.status != ToolStatus::Interrupted || !result.output.is_empty() || !has_begun {
             return;
         }
         let item = result.call.item();

@@ -3,6 +3,7 @@
 mod iteration;
 mod refused;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use holdpoint_common::{
@@ -122,8 +123,9 @@ struct HistoryBuilder {
     helped: Option<Omitted>,
     /// The calls of the last answer, until each has its result.
     open_calls: Vec<CallId>,
-    /// The results of the open calls so far, in the order in which the tools ended.
-    results: Vec<ToolResult>,
+    /// The result of each open call, once it is known, and how many are not known.
+    results: HashMap<CallId, Option<ToolResult>>,
+    missing: usize,
     /// The run in progress.
     run: Option<RunSettings>,
     /// The tasks and notes.
@@ -208,15 +210,16 @@ impl HistoryBuilder {
         self.refusals = 0;
         self.last_is_opening = false;
         self.open_calls.extend(message.calls.iter().map(|call| call.id));
+        self.results = self.open_calls.iter().map(|call| (*call, None)).collect();
+        self.missing = self.results.len();
         self.messages.push(Message::Assistant(message.clone()));
     }
 
     fn result(&mut self, result: &ToolResult) {
-        let known = self.results.iter().any(|known| known.call == result.call);
-        if self.open_calls.contains(&result.call) && !known {
-            self.results.push(result.clone());
-        }
-        if self.results.len() == self.open_calls.len() {
+        let Some(unknown @ None) = self.results.get_mut(&result.call) else { return };
+        *unknown = Some(result.clone());
+        self.missing -= 1;
+        if self.missing == 0 {
             self.close_calls();
         }
     }
@@ -267,12 +270,11 @@ impl HistoryBuilder {
     /// Adds the results of the open calls.
     fn close_calls(&mut self) {
         for call in self.open_calls.drain(..) {
-            let at = self.results.iter().position(|result| result.call == call);
             // Every call has its result, unless a damaged log has lost it.
             let lost =
                 || ToolResult::not_run(call, ToolStatus::Interrupted, "its result is unknown");
             self.messages
-                .push(Message::Tool(at.map_or_else(lost, |at| self.results.swap_remove(at))));
+                .push(Message::Tool(self.results.remove(&call).flatten().unwrap_or_else(lost)));
         }
         self.results.clear();
     }

@@ -18,6 +18,8 @@ use crate::lane::{GateAnswer, GateKey};
 pub(crate) struct Outbox {
     /// The unsaved facts in order, including those that are being saved.
     pub(super) unsaved: VecDeque<Arc<Event>>,
+    /// The size of the unsaved facts, in bytes.
+    unsaved_bytes: usize,
     /// Whether a save is under way.
     pub(super) saving: bool,
     /// The save that waits for more facts, at most for [`JOIN_WAIT`](super::saving::JOIN_WAIT).
@@ -108,14 +110,24 @@ impl Outbox {
 
     /// The size of the unsaved facts, in bytes.
     pub(super) fn unsaved_bytes(&self) -> usize {
-        self.unsaved.iter().map(|fact| fact.weight()).sum()
+        self.unsaved_bytes
+    }
+
+    /// Removes the first unsaved fact, if it was saved with those up to this number.
+    pub(super) fn pop_saved(&mut self, upto: u64) -> Option<Arc<Event>> {
+        let fact = self.unsaved.pop_front_if(|fact| fact.seq <= upto)?;
+        self.unsaved_bytes -= fact.weight();
+        Some(fact)
     }
 
     /// Whether more than `max_bytes` bytes are unsaved, not counting the largest fact: a single
     /// answer may be larger than any bound.
     pub(super) fn is_behind(&self, max_bytes: usize) -> bool {
-        let weights = || self.unsaved.iter().map(|fact| fact.weight());
-        weights().sum::<usize>() - weights().max().unwrap_or_default() > max_bytes
+        if self.unsaved_bytes <= max_bytes {
+            return false;
+        }
+        let largest = self.unsaved.iter().map(|fact| fact.weight()).max().unwrap_or_default();
+        self.unsaved_bytes - largest > max_bytes
     }
 
     /// Whether more than `max_bytes` bytes of events wait for saves, not counting the largest
@@ -157,6 +169,7 @@ impl SessionActor {
         let has_facts = !facts.is_empty();
         let is_awaited = !parcel.actions.is_empty();
         let may_wait = !is_awaited && facts.iter().all(|fact| is_followed_at_once(fact));
+        self.outbox.unsaved_bytes += facts.iter().map(|fact| fact.weight()).sum::<usize>();
         self.outbox.unsaved.extend(facts);
         let weight = parcel.events.iter().map(|event| event.weight()).sum();
         self.outbox.largest =

@@ -90,7 +90,7 @@ impl SessionActor {
             Ok(()) => {
                 tracing::debug!(upto, "saved");
                 self.outbox.saved = upto;
-                while let Some(fact) = self.outbox.unsaved.pop_front_if(|fact| fact.seq <= upto) {
+                while let Some(fact) = self.outbox.pop_saved(upto) {
                     self.state_saves.count(&fact);
                 }
                 self.save_state(ctx);

@@ -1,12 +1,13 @@
 //! The change that each fact makes to the state.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use holdpoint_common::{
     Answer, Ask, AskFact, AskId, AskOrigin, AssistantMessage, BlockKind, CallId, CutCause, Delta,
     Event, Fact, Gap, Hold, HoldCause, ItemId, JobFact, LastRun, LastTurn, MAX_TITLE, PromptFact,
-    PromptId, RestoreCause, Run, RunFact, SessionFact, SessionStatus, Timestamp, ToolFact,
-    TurnFact, TurnId, Usage,
+    PromptId, RestoreCause, Run, RunFact, SessionFact, SessionStatus, Timestamp, ToolCall,
+    ToolFact, TurnFact, TurnId, Usage,
 };
 
 use holdpoint_tools::secrets::mask_in_list;
@@ -229,7 +230,9 @@ impl State {
             ToolFact::Started { call } => self.set_stage(*call, CallStage::Started),
             ToolFact::Finished(result) => {
                 if let Some(turn) = self.turn_mut() {
-                    turn.calls.retain(|(call, _)| call.id != result.call);
+                    let of_call = |(call, _): &(ToolCall, _)| call.id == result.call;
+                    let at = turn.calls.iter().position(of_call);
+                    at.map(|at| turn.calls.remove(at));
                 }
                 let marks = result.read.iter().chain(&result.wrote);
                 self.files_seen.extend(marks.map(|mark| (mark.path.clone(), mark.clone())));
@@ -323,7 +326,7 @@ impl State {
             id: turn,
             prompt,
             step: 0,
-            calls: Vec::new(),
+            calls: VecDeque::new(),
             usage: Usage::default(),
             open_step: None,
         });

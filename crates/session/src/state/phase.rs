@@ -1,5 +1,7 @@
 //! The phase of a session with its open turn, and the stages of tool calls.
 
+use std::collections::VecDeque;
+
 use holdpoint_common::{
     AnsweredBy, AskId, AskRequest, CallId, CutCause, PromptId, ToolCall, TurnId, Usage, Who,
 };
@@ -27,8 +29,9 @@ pub struct Turn {
     pub prompt: Option<PromptId>,
     /// The current step, or 0 before the first has begun.
     pub step: u32,
-    /// The calls of the last answer that have no result yet, each with its stage.
-    pub calls: Vec<(ToolCall, CallStage)>,
+    /// The calls of the last answer that have no result yet, each with its stage, in their order.
+    /// Most calls end near the front.
+    pub calls: VecDeque<(ToolCall, CallStage)>,
     /// The usage of the steps that have ended.
     pub usage: Usage,
     /// The open step, if there is one.
@@ -93,7 +96,7 @@ impl Turn {
     }
 
     /// Whether the call's tool has started and has not returned.
-    pub(super) fn has_begun(&self, id: CallId) -> bool {
+    pub(crate) fn has_begun(&self, id: CallId) -> bool {
         self.call(id).is_some_and(|(_, stage)| matches!(stage, CallStage::Started))
     }
 

@@ -1,6 +1,8 @@
 //! The calls of one answer, which run in parallel up to a limit, or in sequence. Each gets one
 //! result.
 
+use std::collections::HashMap;
+
 use futures_util::{FutureExt, StreamExt};
 use holdpoint_common::{
     CallId, EndedProcesses, Outcome, StoppedTool, ToolCall, ToolResult, ToolStatus,
@@ -31,10 +33,10 @@ impl Runner {
         toolbox: &mut Toolbox,
     ) -> Option<End> {
         let mut running = Vec::with_capacity(calls.len());
+        let mut refused: HashMap<CallId, String> = refused.into_iter().collect();
         let mut in_order_places = Order::places();
         for (call, order) in calls.into_iter().zip(Order::places()) {
-            let refusal = refused.iter().find(|(id, _)| *id == call.id).map(|(_, why)| why.clone());
-            let tool = match refusal {
+            let tool = match refused.remove(&call.id) {
                 Some(why) => Err(why),
                 None => toolbox.take(&call.name).ok_or_else(|| self.no_such_tool(&call.name)),
             };

@@ -230,7 +230,7 @@ impl Director {
             }
             Phase::Interrupting(turn, _) => {
                 let id = turn.id.0;
-                match turn.calls.first() {
+                match turn.calls.front() {
                     Some((call, _)) if c < 128 => report(id, tool_finished(call.id.0)),
                     None if c < 60 && turn.step > 0 && !self.answered => report(
                         id,

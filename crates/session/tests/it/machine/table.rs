@@ -377,7 +377,7 @@ fn every_phase_matches_its_name() {
             Phase::Idle if state.is_at_rest() => "idle",
             Phase::Idle => "held queued idle/job",
             Phase::Running(turn) if turn.step == 0 => "starting",
-            Phase::Running(turn) => match turn.calls.first().map(|(_, stage)| stage) {
+            Phase::Running(turn) => match turn.calls.front().map(|(_, stage)| stage) {
                 None => match state.hold().shown() {
                     HoldState::Off if state.run().is_some() => "run",
                     HoldState::Off => "stepping busy",

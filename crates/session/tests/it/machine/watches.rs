@@ -676,7 +676,8 @@ impl Property for Receipts {
                             }
                         };
                         ensure!((*outcome, cause.clone()) == expected, "{fact:?}");
-                        let calls = seen.before.turn().map_or(&[][..], |turn| &turn.calls);
+                        let calls =
+                            seen.before.turn().map(|turn| turn.calls.clone()).unwrap_or_default();
                         let begun = calls.iter().filter(|(_, stage)| *stage == CallStage::Started);
                         let begun = begun.map(|(call, _)| (call.id, StopHow::Lost));
                         let lost = receipt.iter().flat_map(|receipt| &receipt.tools);
