@@ -260,7 +260,7 @@ impl EngineBuilder {
             own_folders: self.own_folders,
             system: self.system,
             user_instructions: self.user_instructions,
-            tool_bytes: OnceLock::new(),
+            tools: OnceLock::new(),
             tokenizer: Arc::default(),
             runtime: runtime.handle().clone(),
         };

@@ -52,7 +52,7 @@ pub struct ModelRequest {
     /// The conversation, oldest first. Every call in it has a result.
     pub messages: Vec<Message>,
     /// The tools that the model may call.
-    pub tools: Arc<[ToolSpec]>,
+    pub tools: Arc<[Arc<ToolSpec>]>,
 }
 
 /// One part of a conversation.

@@ -9,7 +9,8 @@ use holdpoint_common::{
     Limits, McpServers, PolicyError, PolicyMode, SessionId, SessionSettings, Snapshot, Supplies,
 };
 use holdpoint_tools::{
-    McpTools, Policy, Processes, Supervisor, ToolSource, Toolbox, Widening, Workspace, environment,
+    McpTools, Policy, Processes, Supervisor, ToolSource, ToolSpec, Toolbox, Widening, Workspace,
+    environment,
 };
 use tokio::runtime;
 use tokio::sync::watch;
@@ -45,10 +46,17 @@ pub(crate) struct EngineEnv {
     pub(crate) sandboxes: Sandboxes,
     pub(crate) system: Arc<str>,
     pub(crate) user_instructions: Option<UserFile>,
-    /// The size of the tools in a request in bytes, measured once.
-    pub(crate) tool_bytes: OnceLock<u64>,
+    /// The descriptions of the tools of the first session. Other sessions share those that are equal.
+    pub(crate) tools: OnceLock<SharedTools>,
     pub(crate) tokenizer: Arc<Tokenizer>,
     pub(crate) runtime: runtime::Handle,
+}
+
+/// The descriptions of tools, and their size in a request in bytes.
+#[derive(Clone)]
+pub(crate) struct SharedTools {
+    specs: Arc<[Arc<ToolSpec>]>,
+    bytes: u64,
 }
 
 /// The model or the agent of a session.
@@ -78,6 +86,8 @@ pub(crate) struct SessionEnv {
     /// reaches the open turn and the next actor.
     pub(crate) workspace: watch::Sender<Arc<Workspace>>,
     pub(crate) toolbox: ToolboxMaker,
+    /// The descriptions of tools that sessions share.
+    pub(crate) tool_specs: Arc<[Arc<ToolSpec>]>,
     /// The agent that the session hosts, which is also its model.
     pub(crate) hosted: Option<Hosted>,
     pub(crate) mcp: Option<SourceMaker>,
@@ -112,11 +122,15 @@ impl EngineEnv {
     /// system prompt and the tools. The tools differ little between sessions, so they are measured
     /// once.
     pub(crate) fn fixed_bytes(&self, settings: &SessionSettings, system: &str) -> u64 {
-        let tools = self.tool_bytes.get_or_init(|| {
-            let tools = (self.toolbox)(settings).specs().cloned().collect();
-            ModelRequest { tools, ..ModelRequest::default() }.fixed_bytes()
-        });
-        tools + system.len() as u64
+        self.shared_tools(settings).bytes + system.len() as u64
+    }
+
+    fn shared_tools(&self, settings: &SessionSettings) -> &SharedTools {
+        self.tools.get_or_init(|| {
+            let specs: Arc<[_]> = (self.toolbox)(settings).specs().cloned().collect();
+            let request = ModelRequest { tools: Arc::clone(&specs), ..ModelRequest::default() };
+            SharedTools { specs, bytes: request.fixed_bytes() }
+        })
     }
 
     /// The environment of the processes of a session with this workspace.
@@ -176,6 +190,7 @@ impl EngineEnv {
                 Workspace::new(root, env, policy).with_display(display).with_sandbox(sandbox),
             )),
             toolbox: Arc::clone(&self.toolbox),
+            tool_specs: Arc::clone(&self.shared_tools(settings).specs),
             hosted,
             mcp: self.mcp.clone(),
             mcp_servers: supplies.mcp.clone(),
@@ -198,7 +213,9 @@ impl SessionEnv {
             return hosted.toolbox(state.agent_session());
         }
         let gone = gone_servers::notice(&state.history(), &self.mcp_servers);
-        let toolbox = gone.into_iter().fold((self.toolbox)(state.settings()), Toolbox::with_notice);
+        let mut toolbox = (self.toolbox)(state.settings());
+        toolbox.share_specs(&self.tool_specs);
+        let toolbox = gone.into_iter().fold(toolbox, Toolbox::with_notice);
         match &self.mcp {
             Some(mcp) => match mcp(self.mcp_servers.clone()) {
                 Some(source) => toolbox.with_source(source),

@@ -163,7 +163,7 @@ struct Runner {
     /// In a run, the repository of the workspace as it was before the turn.
     repository_before: Option<Repository>,
     env: Arc<SessionEnv>,
-    specs: Arc<[ToolSpec]>,
+    specs: Arc<[Arc<ToolSpec>]>,
     /// The system prompt of this turn, with the project's instructions.
     system: Arc<str>,
     next_item: ItemId,

@@ -1,5 +1,7 @@
 //! The trait of all tools, and the toolbox of a session.
 
+use std::sync::Arc;
+
 use holdpoint_common::{EndedProcesses, FileMark};
 use serde_json::Value;
 
@@ -128,7 +130,7 @@ pub struct Toolbox {
 struct Kind {
     make: MakeTool,
     idle: Vec<Box<dyn Tool>>,
-    spec: ToolSpec,
+    spec: Arc<ToolSpec>,
 }
 
 /// The description of a tool that a model gets.
@@ -150,7 +152,7 @@ impl Kind {
             description: first.description().to_owned(),
             schema: first.schema(),
         };
-        Self { make, idle: vec![first], spec }
+        Self { make, idle: vec![first], spec: Arc::new(spec) }
     }
 }
 
@@ -224,8 +226,17 @@ impl Toolbox {
 
     /// The descriptions of the tools, in the order in which they were added. Those of the source are
     /// the last.
-    pub fn specs(&self) -> impl Iterator<Item = &ToolSpec> {
+    pub fn specs(&self) -> impl Iterator<Item = &Arc<ToolSpec>> {
         self.kinds().map(|kind| &kind.spec)
+    }
+
+    /// Uses these descriptions in place of equal ones, so that many sessions keep them only once.
+    pub fn share_specs(&mut self, known: &[Arc<ToolSpec>]) {
+        for (kind, known) in self.kinds.iter_mut().zip(known) {
+            if kind.spec == *known {
+                kind.spec = Arc::clone(known);
+            }
+        }
     }
 
     /// Takes an instance for one call. Return it with [`put_back`](Self::put_back) afterwards.

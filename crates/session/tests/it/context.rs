@@ -165,7 +165,7 @@ fn request(messages: Vec<Message>) -> ModelRequest {
         description: "does it".into(),
         schema: json!({"type": "object"}),
     };
-    ModelRequest { system: "Be brief.".into(), messages, tools: [spec].into() }
+    ModelRequest { system: "Be brief.".into(), messages, tools: [Arc::new(spec)].into() }
 }
 
 /// Four bytes per token: fewer tokens than the estimate, as in reality.

@@ -350,7 +350,7 @@ async fn a_conversation_is_sent_as_a_strict_server_wants_it() {
         description: "does it".into(),
         schema: schema.clone(),
     };
-    let tools = [spec("shell"), spec("read_file")].into();
+    let tools = [spec("shell"), spec("read_file")].map(Arc::new).into();
     let events: Vec<_> = model(&server)
         .stream(&ModelRequest { system: "Be brief.".into(), messages, tools })
         .collect()

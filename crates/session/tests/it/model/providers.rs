@@ -22,7 +22,7 @@ fn is_call(event: &AnswerItem) -> bool {
     matches!(event, Ok(ModelEvent::Call { .. }))
 }
 
-fn named_tools(names: &[&str]) -> Arc<[ToolSpec]> {
+fn named_tools(names: &[&str]) -> Arc<[Arc<ToolSpec>]> {
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
     names
         .iter()
@@ -31,6 +31,7 @@ fn named_tools(names: &[&str]) -> Arc<[ToolSpec]> {
             description: "does it".into(),
             schema: schema.clone(),
         })
+        .map(Arc::new)
         .collect()
 }
 

@@ -141,7 +141,7 @@ impl<'a> Body<'a> {
                 .into_iter()
                 .collect(),
             messages: entries(&request.messages, &CallIds::new(endpoint, &request.messages)),
-            tools: request.tools.iter().map(tool).collect(),
+            tools: request.tools.iter().map(|spec| tool(spec)).collect(),
             thinking,
             output_config: settings.effort.as_deref().map(|effort| OutputConfig { effort }),
             stream: true,

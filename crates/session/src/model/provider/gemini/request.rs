@@ -121,7 +121,7 @@ impl<'a> Body<'a> {
     /// Builds the request to this endpoint.
     pub(super) fn new(endpoint: &'a Endpoint, request: &'a ModelRequest) -> Self {
         let generation = generation(&endpoint.model);
-        let declarations: Vec<_> = request.tools.iter().map(declaration).collect();
+        let declarations: Vec<_> = request.tools.iter().map(|spec| declaration(spec)).collect();
         let settings = &endpoint.settings;
         // Models before 2.5 have no thoughts, and refuse a request for them.
         let thinks = generation.is_none_or(|generation| generation >= (2, 5));

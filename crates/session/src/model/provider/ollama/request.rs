@@ -116,7 +116,7 @@ impl<'a> Body<'a> {
         Self {
             model: &endpoint.model,
             messages: system.into_iter().chain(request.messages.iter().filter_map(entry)).collect(),
-            tools: request.tools.iter().map(tool).collect(),
+            tools: request.tools.iter().map(|spec| tool(spec)).collect(),
             stream: true,
             think: settings.effort.as_deref().map(Think::Effort).or(thinks.map(Think::Whether)),
             options: Options { num_ctx: settings.window, num_predict: settings.max_output },

@@ -139,7 +139,7 @@ impl<'a> Body<'a> {
                 .into_iter()
                 .chain(request.messages.iter().enumerate().filter_map(entry))
                 .collect(),
-            tools: request.tools.iter().map(tool).collect(),
+            tools: request.tools.iter().map(|spec| tool(spec)).collect(),
             stream: true,
             stream_options: settings
                 .stream_options
