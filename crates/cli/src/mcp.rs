@@ -4,7 +4,7 @@ use std::path::Path;
 
 use holdpoint_common::{Config, McpServer, McpServers, check_mcp_servers, parse_mcp_file};
 use holdpoint_tools::McpTools;
-use holdpoint_tools::mcp::McpSource;
+use holdpoint_tools::mcp::{HttpClients, McpSource};
 use holdpoint_tools::secrets::mask_in_list;
 
 use crate::error::CliError;
@@ -13,8 +13,8 @@ use crate::error::CliError;
 const MAX_FILE: u64 = 1024 * 1024;
 
 /// Returns the source of the tools of a session's servers.
-pub(crate) fn source(servers: McpServers) -> Box<dyn McpTools> {
-    Box::new(McpSource::new(servers))
+pub(crate) fn source(servers: McpServers, http: HttpClients) -> Box<dyn McpTools> {
+    Box::new(McpSource::new(servers, http))
 }
 
 /// Adds the servers of a file to those of a configuration. A server in the file replaces one of the
@@ -25,8 +25,10 @@ pub(crate) fn source(servers: McpServers) -> Box<dyn McpTools> {
 pub(crate) fn add_file(config: Config, file: &Path) -> Result<Config, CliError> {
     let shown = file.display();
     let failed = |error: &dyn std::fmt::Display| {
-        CliError::usage(format!("the MCP servers in {shown} can't be used: {error}"))
-            .hint("the format is {\"mcpServers\": {\"NAME\": {\"command\": \"…\", \"args\": […]}}}")
+        CliError::usage(format!("the MCP servers in {shown} can't be used: {error}")).hint(
+            "the format is {\"mcpServers\": {\"NAME\": {\"command\": \"…\", \"args\": […]}}}, or \
+                 {\"url\": \"…\", \"headers\": {…}} for a server over HTTP",
+        )
     };
     let size = std::fs::metadata(file).map_err(|error| failed(&error))?.len();
     if size > MAX_FILE {
@@ -40,13 +42,15 @@ pub(crate) fn add_file(config: Config, file: &Path) -> Result<Config, CliError> 
     Ok(Config { mcp, ..config })
 }
 
-/// The servers without their secrets: the values of variables, and arguments that look like one.
+/// The servers without their secrets: the values of variables and headers, and parts of arguments
+/// and addresses that look like one.
 pub(crate) fn masked(servers: McpServers) -> McpServers {
     let mask = |(name, server): (String, McpServer)| {
-        let McpServer { args, env, .. } = &server;
-        let env = env.keys().map(|variable| (variable.clone(), "***".to_owned())).collect();
-        let args = masked_args(args);
-        (name, McpServer { env, args, ..server })
+        let McpServer { args, env, url, headers, .. } = &server;
+        let hide = |(name, _): (&String, &String)| (name.clone(), "***".to_owned());
+        let (env, headers) = (env.iter().map(hide).collect(), headers.iter().map(hide).collect());
+        let (args, url) = (masked_args(args), url.as_deref().map(masked_address));
+        (name, McpServer { env, args, url, headers, ..server })
     };
     servers.into_iter().map(mask).collect()
 }
@@ -122,6 +126,11 @@ mod tests {
         let args = server.args.join(" ");
         assert!(!args.contains("12345678"), "{args}");
         assert!(args.starts_with("-y --token=") && args.ends_with(" plain"), "{args}");
+        let text = "[mcp.a]\nurl = 'https://x.example/mcp?key=sk-12345678'\n\
+                    headers = {Authorization = 'Bearer sk-12345678'}";
+        let server = masked(Config::parse(text).unwrap().mcp).remove("a").unwrap();
+        assert_eq!(server.url.as_deref(), Some("https://x.example/mcp?key=***"));
+        assert_eq!(server.headers["Authorization"], "***");
     }
 
     #[test]

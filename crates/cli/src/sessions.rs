@@ -1,6 +1,8 @@
 //! Gives commands access to the daemon's sessions.
 
-use holdpoint_common::{Config, Refused, SessionId, SessionStatus, Snapshot, Supplies, Who};
+use holdpoint_common::{
+    Config, Refused, SessionId, SessionStatus, Snapshot, Supplies, Who, with_mcp_variables,
+};
 use holdpoint_session::folders::Folders;
 use holdpoint_session::model::Catalog;
 use holdpoint_session::{SessionError, SessionHandle, Sessions};
@@ -64,7 +66,7 @@ pub(crate) fn supplies(config: &Config, catalog: &Catalog) -> Supplies {
         env: std::env::vars_os().filter_map(to_utf8).collect(),
         models: Some(catalog.supplies()),
         system_prompt: config.system_prompt.clone(),
-        mcp: config.mcp.clone(),
+        mcp: with_mcp_variables(config.mcp.clone(), |name| std::env::var(name).ok()),
     }
 }
 

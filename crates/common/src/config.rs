@@ -358,7 +358,7 @@ mod tests {
         let typo = error("[mcp.a]\ncommand = 'x'\ntimeout = 5");
         assert_eq!(typo, "unknown key `mcp.a.timeout`: did you mean `mcp.a.timeout_s`?");
         assert!(error("[mcp.A]\ncommand = 'x'").contains("[mcp.A]: the name must"));
-        assert!(error("[mcp.a]\nargs = []").contains("missing field `command`"));
+        assert!(error("[mcp.a]\nargs = []").contains("`command` or `url` is missing"));
     }
 
     #[test]

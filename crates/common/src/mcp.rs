@@ -1,7 +1,9 @@
-//! MCP servers: programs that provide tools over the Model Context Protocol.
+//! MCP servers: programs and addresses that provide tools over the Model Context Protocol.
 
+mod address;
 mod file;
 mod folder;
+mod variables;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,6 +15,7 @@ use thiserror::Error;
 
 pub use file::{McpFileError, parse_mcp_file};
 pub use folder::{FOLDER_MCP_FILE, FolderServers, MAX_FOLDER_MCP_FILE};
+pub use variables::{missing_mcp_variable, with_mcp_variables};
 
 /// Maximum number of MCP servers of one session.
 pub const MAX_MCP_SERVERS: usize = 32;
@@ -26,10 +29,12 @@ pub const MAX_MCP_SETTINGS: usize = 64 * 1024;
 /// The MCP servers of a session, by name.
 pub type McpServers = BTreeMap<String, McpServer>;
 
-/// An MCP server: a program that a session starts and talks to over its standard input and output.
+/// An MCP server: a program that a session starts and talks to over its standard input and output,
+/// or an address that it connects to over HTTP. It has either a `command` or a `url`.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct McpServer {
     /// Program of the server: a path, or a name to look up in the `PATH` of the session.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub command: String,
     /// Arguments of the program. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -43,6 +48,16 @@ pub struct McpServer {
     /// the folder that they are started in. Default: the workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
+    /// Address of a server that is reached over streamable HTTP, for example
+    /// `https://example.com/mcp`. Holdpoint itself connects to it, outside of the sandbox.
+    /// `${NAME}` is replaced by that variable of the client that opens the session, and
+    /// `${NAME:-TEXT}` by the text if the variable is missing or empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Headers of all requests to `url`, such as `Authorization`. Variables in their values are
+    /// replaced as in `url`. Default: none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
     /// Names of the tools that the model gets. Default: all tools of the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
@@ -93,6 +108,8 @@ impl McpServer {
             args: args.into_iter().map(Into::into).collect(),
             env: BTreeMap::new(),
             cwd: None,
+            url: None,
+            headers: BTreeMap::new(),
             tools: None,
             timeout_s: default_timeout(),
             startup_s: default_startup(),
@@ -102,10 +119,30 @@ impl McpServer {
         }
     }
 
+    /// Creates a server that is reached at this address.
+    #[must_use]
+    pub fn address(url: impl Into<String>) -> Self {
+        Self { url: Some(url.into()), ..Self::program("", [""; 0]) }
+    }
+
     fn check(&self) -> Result<(), String> {
-        if self.command.trim().is_empty() {
-            return Err("`command` is empty".to_owned());
+        match &self.url {
+            Some(url) => {
+                self.check_has_no_program()?;
+                address::check_url(url)?;
+            }
+            None if self.command.is_empty() => {
+                return Err("`command` or `url` is missing".to_owned());
+            }
+            None if self.command.trim().is_empty() => {
+                return Err("`command` is empty".to_owned());
+            }
+            None if !self.headers.is_empty() => {
+                return Err("`headers` are for a server with a `url`".to_owned());
+            }
+            None => {}
         }
+        address::check_headers(&self.headers)?;
         if !self.sandbox && !self.cwd.as_ref().is_some_and(|cwd| Path::new(cwd).is_absolute()) {
             return Err(
                 "with `sandbox = false` it needs `cwd`, an absolute path, because programs \
@@ -137,8 +174,8 @@ impl McpServer {
         }
         let tools = self.tools.iter().flatten();
         let texts = self.args.iter().chain(tools).chain(&self.domains).chain(&self.cwd);
-        let env = self.env.iter().flat_map(|(name, value)| [name, value]);
-        let texts = texts.chain(env).chain([&self.command]);
+        let pairs = self.env.iter().chain(&self.headers).flat_map(|(name, value)| [name, value]);
+        let texts = texts.chain(pairs).chain(&self.url).chain([&self.command]);
         let (bytes, has_zero) = texts.fold((0, false), |(bytes, has_zero), text| {
             (bytes + text.len(), has_zero || text.contains('\0'))
         });
@@ -152,14 +189,33 @@ impl McpServer {
         }
         Ok(())
     }
+
+    /// Checks that settings of a program are not set.
+    fn check_has_no_program(&self) -> Result<(), String> {
+        let set = [
+            ("command", !self.command.is_empty()),
+            ("args", !self.args.is_empty()),
+            ("env", !self.env.is_empty()),
+            ("cwd", self.cwd.is_some()),
+            ("network", self.network),
+            ("domains", !self.domains.is_empty()),
+            ("sandbox", !self.sandbox),
+        ];
+        match set.iter().find(|(_, is_set)| *is_set) {
+            Some((key, _)) => Err(format!("`{key}` is for a program, but the server has a `url`")),
+            None => Ok(()),
+        }
+    }
 }
 
-/// Shows only the names of the variables, because their values may be secrets.
+/// Shows only the names of variables and headers, because their values may be secrets. An address
+/// may have one, too.
 impl fmt::Debug for McpServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("McpServer")
             .field("command", &self.command)
             .field("env", &self.env.keys().collect::<Vec<_>>())
+            .field("headers", &self.headers.keys().collect::<Vec<_>>())
             .finish_non_exhaustive()
     }
 }
@@ -231,6 +287,8 @@ mod tests {
     #[test]
     fn m_h2_settings_of_servers_are_bounded() {
         let server = McpServer::program("x", ["y"]);
+        let web = McpServer::address("https://example.com/mcp");
+        let long = "x".repeat(70_000);
         let variable = |name: &str| BTreeMap::from([(name.to_owned(), "v".to_owned())]);
         for (wrong, why) in [
             (McpServer { command: " ".into(), ..server.clone() }, "`command` is empty"),
@@ -254,10 +312,19 @@ mod tests {
             (McpServer { startup_s: 601, ..server.clone() }, "startup_s is 601"),
             (McpServer { env: variable("A=B"), ..server.clone() }, "not the name of a variable"),
             (McpServer { args: vec!["\0".into()], ..server.clone() }, "a zero byte"),
-            (McpServer { args: vec!["x".repeat(70_000)], ..server.clone() }, "the limit is 65536"),
+            (McpServer { args: vec![long.clone()], ..server.clone() }, "the limit is 65536"),
+            (McpServer { command: "".into(), ..server.clone() }, "`command` or `url` is missing"),
+            (McpServer { headers: variable("A"), ..server.clone() }, "a server with a `url`"),
+            (McpServer { command: "x".into(), ..web.clone() }, "`command` is for a program"),
+            (McpServer { network: true, ..web.clone() }, "`network` is for a program"),
+            (McpServer { sandbox: false, ..web.clone() }, "`sandbox` is for a program"),
+            (McpServer { headers: variable("Host"), ..web.clone() }, "set by the connection"),
+            (McpServer::address("example.com"), "must begin with http://"),
+            (McpServer::address(format!("https://x/{long}")), "the limit is 65536"),
         ] {
             assert!(check("a", wrong.clone()).unwrap_err().contains(why), "{why}");
         }
+        assert_eq!(check("a", McpServer { headers: variable("Authorization"), ..web }), Ok(()));
         let many = (0..=MAX_MCP_SERVERS).map(|n| (format!("s{n}"), server.clone())).collect();
         assert!(check_mcp_servers(&many).unwrap_err().problem.contains("more than 32"));
     }
@@ -268,6 +335,11 @@ mod tests {
         let server = McpServer { env, ..McpServer::program("x", ["--token=hidden"]) };
         let printed = format!("{server:?}");
         assert!(printed.contains("KEY"), "{printed}");
+        assert!(!printed.contains("secret") && !printed.contains("hidden"), "{printed}");
+        let headers = BTreeMap::from([("Authorization".to_owned(), "sk-secret".to_owned())]);
+        let server = McpServer { headers, ..McpServer::address("https://x/?key=hidden") };
+        let printed = format!("{server:?}");
+        assert!(printed.contains("Authorization"), "{printed}");
         assert!(!printed.contains("secret") && !printed.contains("hidden"), "{printed}");
     }
 }

@@ -73,7 +73,7 @@ impl Setup {
             .own_folders(own_folders)
             .supervisor(supervisor)
             .tools(toolbox_maker(browsers.clone()))
-            .mcp(|servers| Box::new(McpSource::new(servers)));
+            .mcp(|servers, http| Box::new(McpSource::new(servers, http)));
         let engine = match sandbox_folder {
             Some(folder) => engine.sandbox_folder(folder),
             None => engine,

@@ -17,6 +17,7 @@ use tokio::runtime;
 
 #[cfg(feature = "folders")]
 use crate::folder_servers::FolderSource;
+use crate::http_clients::HttpClients;
 use crate::instructions::UserFile;
 use crate::local::{LoadMeter, RefusalLog};
 use crate::manager::{Manager, Shutdown};
@@ -159,11 +160,11 @@ impl EngineBuilder {
     }
 
     /// Sets the client of MCP servers: `make` returns the source of their tools, such as
-    /// `holdpoint_tools::mcp::McpSource`. Without one, MCP servers in the supplies of clients are
-    /// ignored.
+    /// `holdpoint_tools::mcp::McpSource`, which also needs the HTTP clients. Without one, MCP servers
+    /// in the supplies of clients are ignored.
     pub fn mcp(
         self,
-        make: impl Fn(McpServers) -> Box<dyn McpTools> + Send + Sync + 'static,
+        make: impl Fn(McpServers, HttpClients) -> Box<dyn McpTools> + Send + Sync + 'static,
     ) -> Self {
         Self { mcp: Some(Arc::new(make)), ..self }
     }
@@ -247,6 +248,7 @@ impl EngineBuilder {
             limits: Arc::new(self.limits),
             toolbox: self.toolbox,
             mcp,
+            authorities: Arc::default(),
             sandboxes: Sandboxes::new(
                 self.sandbox_folder,
                 self.sandbox,

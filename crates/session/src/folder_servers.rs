@@ -1,5 +1,5 @@
 //! The MCP servers that the folder of a session names. They run only if the user trusts exactly their
-//! content, and always in the sandbox. Each turn looks at the folder again.
+//! content, and programs always in the sandbox. Each turn looks at the folder again.
 
 use std::future::Future;
 use std::path::Path;
@@ -52,8 +52,8 @@ impl FolderSource {
     pub(crate) fn maker(make: Option<McpMaker>, trust: Option<TrustStore>) -> Option<SourceMaker> {
         let make = make?;
         let Some(trust) = trust else { return Some(source_maker(make)) };
-        Some(Arc::new(move |own| {
-            let (inner, trust) = (make(own.clone()), trust.clone());
+        Some(Arc::new(move |own, http| {
+            let (inner, trust) = (make(own.clone(), http), trust.clone());
             let seen = Look::default();
             Some(Box::new(Self { own, trust, inner, seen, has_looked: false }))
         }))

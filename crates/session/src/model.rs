@@ -18,6 +18,7 @@ mod size;
 mod unusable;
 
 pub use catalog::{Catalog, DefaultModel, ProviderSetup};
+pub(crate) use provider::http;
 pub use provider::{Access, Provider};
 pub(crate) use unusable::Unusable;
 

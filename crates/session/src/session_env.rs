@@ -18,6 +18,7 @@ use tokio::sync::watch;
 use crate::context::Tokenizer;
 use crate::gone_servers;
 use crate::hosted::Hosted;
+use crate::http_clients::{Authorities, HttpClients, http_clients};
 use crate::instructions::UserFile;
 use crate::model::{Catalog, Model, ModelRequest};
 use crate::sandboxes::{SandboxedSession, Sandboxes};
@@ -25,13 +26,14 @@ use crate::state::{Moment, State};
 use crate::store::SessionStore;
 
 pub(crate) type ToolboxMaker = Arc<dyn Fn(&SessionSettings) -> Toolbox + Send + Sync>;
-pub(crate) type McpMaker = Arc<dyn Fn(McpServers) -> Box<dyn McpTools> + Send + Sync>;
+pub(crate) type McpMaker = Arc<dyn Fn(McpServers, HttpClients) -> Box<dyn McpTools> + Send + Sync>;
 /// Creates the source of a session's tools, if it needs one.
-pub(crate) type SourceMaker = Arc<dyn Fn(McpServers) -> Option<Box<dyn ToolSource>> + Send + Sync>;
+pub(crate) type SourceMaker =
+    Arc<dyn Fn(McpServers, HttpClients) -> Option<Box<dyn ToolSource>> + Send + Sync>;
 
 /// A source for the servers of a client alone, if there are any.
 pub(crate) fn source_maker(make: McpMaker) -> SourceMaker {
-    Arc::new(move |servers| if servers.is_empty() { None } else { Some(make(servers)) })
+    Arc::new(move |servers, http| if servers.is_empty() { None } else { Some(make(servers, http)) })
 }
 
 /// The store, catalog, limits and runtime that all sessions of an engine share.
@@ -41,6 +43,7 @@ pub(crate) struct EngineEnv {
     pub(crate) limits: Arc<Limits>,
     pub(crate) toolbox: ToolboxMaker,
     pub(crate) mcp: Option<SourceMaker>,
+    pub(crate) authorities: Arc<Authorities>,
     pub(crate) supervisor: Supervisor,
     pub(crate) own_folders: Vec<PathBuf>,
     pub(crate) sandboxes: Sandboxes,
@@ -92,6 +95,8 @@ pub(crate) struct SessionEnv {
     pub(crate) hosted: Option<Hosted>,
     pub(crate) mcp: Option<SourceMaker>,
     pub(crate) mcp_servers: McpServers,
+    /// The HTTP clients of the MCP servers.
+    pub(crate) http: HttpClients,
     pub(crate) supervisor: Supervisor,
     pub(crate) limits: Arc<Limits>,
     pub(crate) system: Arc<str>,
@@ -183,6 +188,10 @@ impl EngineEnv {
             Worker::Model(model) => (model, None),
             Worker::Agent(hosted) => (hosted.model(), Some(hosted)),
         };
+        let routes = supplies.models.as_ref();
+        let routes = routes.map(|models| (models.proxies.clone(), models.certificates.clone()));
+        let (proxies, certificates) = routes.unwrap_or_else(|| self.catalog.routes());
+        let http = http_clients(Arc::clone(&self.authorities), proxies, certificates);
         Ok(SessionEnv {
             id: settings.id.clone(),
             model,
@@ -194,6 +203,7 @@ impl EngineEnv {
             hosted,
             mcp: self.mcp.clone(),
             mcp_servers: supplies.mcp.clone(),
+            http,
             supervisor: self.supervisor.clone(),
             limits: Arc::clone(&self.limits),
             fixed_bytes: self.fixed_bytes(settings, &system),
@@ -217,7 +227,7 @@ impl SessionEnv {
         toolbox.share_specs(&self.tool_specs);
         let toolbox = gone.into_iter().fold(toolbox, Toolbox::with_notice);
         match &self.mcp {
-            Some(mcp) => match mcp(self.mcp_servers.clone()) {
+            Some(mcp) => match mcp(self.mcp_servers.clone(), Arc::clone(&self.http)) {
                 Some(source) => toolbox.with_source(source),
                 None => toolbox,
             },

@@ -1,7 +1,7 @@
 //! The tools of MCP servers.
 //!
-//! A *server* is a program that a session starts under its supervisor, in its sandbox, and talks to
-//! over the Model Context Protocol. Its *tools* become tools of the session. Everything that a
+//! A *server* is a program that a session starts under its supervisor, in its sandbox, or an address
+//! that Holdpoint itself connects to over HTTP. Both speak the Model Context Protocol. Its *tools* become tools of the session. Everything that a
 //! server sends is untrusted: it is bounded, and decides neither the policy nor the text of an ask.
 //!
 //! Each server has a thread, which starts it, receives its messages and ends it. A call of a tool
@@ -12,13 +12,17 @@ mod calls;
 mod client;
 mod content;
 mod elicitation;
+mod http;
+mod http_error;
 mod launch;
 mod listing;
 mod name;
+mod program;
 mod server;
 mod source;
 mod stdio;
 mod tool;
 
+pub use http::HttpClients;
 pub use listing::{MAX_SCHEMA, MAX_SESSION_BYTES, MAX_SESSION_TOOLS};
 pub use source::McpSource;

@@ -202,6 +202,9 @@ fn invariant_10_no_lock_or_static_is_shared_between_actors() {
             "actor/queue.rs",
             // Shared by the model and the tool of one session, which use it in turn.
             "hosted/link.rs",
+            // Shared by the threads of MCP servers, for a look-up when one starts; the authorities
+            // are loaded unlocked.
+            "http_clients.rs",
             // Shared by one call's thread and its runner.
             "lane.rs",
             // Shared by the clones of a client's handle.

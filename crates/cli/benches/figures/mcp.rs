@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use holdpoint_common::{McpServer, McpServers};
-use holdpoint_tools::mcp::McpSource;
+use holdpoint_tools::mcp::{HttpClients, McpSource};
 use holdpoint_tools::testing::Bench;
 use holdpoint_tools::{ProcessSpec, Processes, SourceContext, Supervisor, Toolbox};
 use serde_json::json;
@@ -40,7 +40,8 @@ fn start(bench: &Bench, count: u64) -> Toolbox {
         processes: Processes::new(Supervisor::ThisProgram, GRACE),
         background: bench.background().clone(),
     };
-    let mut toolbox = Toolbox::new().with_source(Box::new(McpSource::new(servers)));
+    let no_http: HttpClients = Arc::new(|_| Err("the figures are of programs".to_owned()));
+    let mut toolbox = Toolbox::new().with_source(Box::new(McpSource::new(servers, no_http)));
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let (changed, notices) = runtime.block_on(toolbox.refresh(&context));
     assert!(changed && notices.is_empty(), "{notices:?}");

@@ -5,29 +5,41 @@ use holdpoint_common::{MAX_MCP_NAME, McpServer, McpServers, check_mcp_servers};
 
 use super::rpc::failure;
 
-/// Our settings of these servers. They run in the sandbox of the session, without the network.
+/// Our settings of these servers. Programs run in the sandbox of the session, without the network.
 ///
 /// # Errors
 /// An error for the editor, if one can't be used.
 pub(super) fn servers(brought: Vec<acp::McpServer>) -> Result<McpServers, Error> {
     let mut servers = McpServers::new();
     for server in brought {
-        let acp::McpServer::Stdio(acp::McpServerStdio { name, command, args, env, .. }) = server
-        else {
-            let message = "`mcpServers`: only servers over standard input and output are supported";
-            return Err(failure(ErrorCode::InvalidParams, message));
+        let (name, server) = match server {
+            acp::McpServer::Stdio(program) => program_of(program)?,
+            acp::McpServer::Http(acp::McpServerHttp { name, url, headers, .. }) => {
+                let headers = headers.into_iter().map(|header| (header.name, header.value));
+                (name, McpServer { headers: headers.collect(), ..McpServer::address(url) })
+            }
+            _ => {
+                let message = "`mcpServers`: only servers of the types `stdio` and `http` are \
+                               supported";
+                return Err(failure(ErrorCode::InvalidParams, message));
+            }
         };
-        let Some(command) = command.to_str() else {
-            let message = format!("MCP server `{name}`: the path of the program is not UTF-8");
-            return Err(failure(ErrorCode::InvalidParams, message));
-        };
-        let env = env.into_iter().map(|variable| (variable.name, variable.value)).collect();
-        let server = McpServer { env, ..McpServer::program(command, args) };
         servers.insert(free_name(&servers, &name), server);
     }
     check_mcp_servers(&servers)
         .map_err(|error| failure(ErrorCode::InvalidParams, error.to_string()))?;
     Ok(servers)
+}
+
+fn program_of(program: acp::McpServerStdio) -> Result<(String, McpServer), Error> {
+    let acp::McpServerStdio { name, command, args, env, .. } = program;
+    let Some(command) = command.to_str() else {
+        let message = format!("MCP server `{name}`: the path of the program is not UTF-8");
+        return Err(failure(ErrorCode::InvalidParams, message));
+    };
+    let env = env.into_iter().map(|variable| (variable.name, variable.value)).collect();
+    let server = McpServer { env, ..McpServer::program(command, args) };
+    Ok((name, server))
 }
 
 /// The name of a server for us: in lower case, with `-` in place of other characters, and with a
@@ -72,10 +84,25 @@ mod tests {
     }
 
     #[test]
+    fn m_h2_an_editors_server_over_http_is_taken() {
+        let header = acp::HttpHeader::new("Authorization", "Bearer x");
+        let http = acp::McpServerHttp::new("Web", "http://localhost/mcp").headers(vec![header]);
+        let servers = servers(vec![acp::McpServer::Http(http)]).unwrap();
+        assert_eq!(servers["web"].url.as_deref(), Some("http://localhost/mcp"));
+        assert_eq!(servers["web"].headers["Authorization"], "Bearer x");
+    }
+
+    #[test]
     fn m_h2_an_editors_servers_that_cannot_be_used_are_refused() {
-        let http = acp::McpServer::Http(acp::McpServerHttp::new("a", "http://localhost/"));
+        let sse = acp::McpServer::Sse(acp::McpServerSse::new("a", "http://localhost/"));
+        let error = servers(vec![sse]).unwrap_err();
+        assert!(
+            error.message.contains("only servers of the types `stdio` and `http`"),
+            "{error:?}"
+        );
+        let http = acp::McpServer::Http(acp::McpServerHttp::new("a", "localhost"));
         let error = servers(vec![http]).unwrap_err();
-        assert!(error.message.contains("only servers over standard input"), "{error:?}");
+        assert!(error.message.contains("must begin with http://"), "{error:?}");
         let many = (0..100).map(|n| program(&format!("s{n}"))).collect();
         let error = servers(many).unwrap_err();
         assert!(error.message.contains("more than 32 servers"), "{error:?}");

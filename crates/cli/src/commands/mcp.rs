@@ -17,7 +17,7 @@ use crate::ui::Ui;
 
 /// Show, change or test the MCP servers of the configuration
 ///
-/// An MCP server is a program whose tools sessions use. `add` and `remove` change the configuration
+/// An MCP server is a program, or an address on the web, whose tools sessions use. `add` and `remove` change the configuration
 /// file, and keep its comments and its order. Sessions that are open keep their servers.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -43,11 +43,21 @@ struct ListArgs {
 
 /// Add a server to the configuration file
 ///
-/// Example: `holdpoint mcp add files -- npx -y @modelcontextprotocol/server-filesystem .`
+/// Examples: `holdpoint mcp add files -- npx -y @modelcontextprotocol/server-filesystem .`, and
+/// `holdpoint mcp add wiki https://example.com/mcp --header 'Authorization: Bearer ${WIKI_KEY}'`.
 #[derive(Debug, clap::Args)]
 struct AddArgs {
     /// The name of the server: a-z, 0-9, - and _
     name: String,
+
+    /// The address of a server that is reached over HTTP
+    #[arg(required_unless_present = "command", conflicts_with = "command")]
+    url: Option<String>,
+
+    /// Send a header with each request; repeat it for more. `${VARIABLE}` in the value is replaced
+    /// when a session is opened, so that the file has no key
+    #[arg(long = "header", value_name = "NAME: VALUE", value_parser = header, requires = "url")]
+    headers: Vec<(String, String)>,
 
     /// Set a variable for the server; repeat it for more
     #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
@@ -74,7 +84,7 @@ struct AddArgs {
     no_sandbox: bool,
 
     /// The program of the server and its arguments, after `--`
-    #[arg(required = true, last = true, value_name = "COMMAND")]
+    #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
 
@@ -83,6 +93,13 @@ struct AddArgs {
 struct RemoveArgs {
     /// The name of the server
     name: String,
+}
+
+fn header(text: &str) -> Result<(String, String), String> {
+    match text.split_once(':') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.trim().to_owned())),
+        _ => Err("write 'NAME: VALUE'".to_owned()),
+    }
 }
 
 fn variable(text: &str) -> Result<(String, String), String> {
@@ -125,6 +142,8 @@ impl AddArgs {
             None => ("", &[][..]),
         };
         McpServer {
+            url: self.url.clone(),
+            headers: self.headers.iter().cloned().collect(),
             env: self.env.iter().cloned().collect(),
             cwd: self.cwd.clone(),
             tools: self.tools.clone(),
@@ -147,14 +166,15 @@ fn list(args: &ListArgs, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError
     }
     let width = servers.keys().map(String::len).max().unwrap_or_default();
     for (name, server) in &servers {
-        let words: Vec<_> = std::iter::once(&server.command).chain(&server.args).collect();
+        let first = server.url.as_ref().unwrap_or(&server.command);
+        let words: Vec<_> = std::iter::once(first).chain(&server.args).collect();
         let words = words.iter().map(|word| prose_line(word)).collect::<Vec<_>>().join(" ");
         ui.print(&format!("{name:width$}  {words}{}\n", notes(server)))?;
     }
     Ok(0)
 }
 
-/// The permissions of a server that others do not have, and its variables.
+/// The permissions of a server that others do not have, and its variables and headers.
 fn notes(server: &McpServer) -> String {
     let mut notes = Vec::new();
     if !server.sandbox {
@@ -165,9 +185,11 @@ fn notes(server: &McpServer) -> String {
         (false, false) => notes.push(format!("domains: {}", server.domains.join(" "))),
         (false, true) => {}
     }
-    if !server.env.is_empty() {
-        let names: Vec<_> = server.env.keys().map(String::as_str).collect();
-        notes.push(format!("env: {}", names.join(" ")));
+    for (kind, texts) in [("env", &server.env), ("headers", &server.headers)] {
+        if !texts.is_empty() {
+            let names: Vec<_> = texts.keys().map(String::as_str).collect();
+            notes.push(format!("{kind}: {}", names.join(" ")));
+        }
     }
     if notes.is_empty() { String::new() } else { format!("  ({})", notes.join(", ")) }
 }

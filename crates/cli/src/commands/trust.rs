@@ -9,6 +9,7 @@ use holdpoint_common::FOLDER_MCP_FILE;
 use holdpoint_session::folder_servers;
 use holdpoint_session::folders::{Folders, TrustStore, TrustedFolder};
 use holdpoint_tools::shown;
+use holdpoint_tools::web::guard::is_near;
 use serde_json::json;
 
 use crate::error::CliError;
@@ -17,10 +18,10 @@ use crate::ui::Ui;
 
 /// Trust the MCP servers that a folder names
 ///
-/// Shows everything that the file `.mcp.json` of the folder would run, and asks. Until you trust
+/// Shows everything that the file `.mcp.json` of the folder would run or connect to, and asks. Until you trust
 /// it, sessions in the folder do not start these servers. When the file changes, it is not trusted
-/// any more: the command then shows the difference, and asks again. The servers run in the sandbox,
-/// without the network.
+/// any more: the command then shows the difference, and asks again. Programs run in the sandbox,
+/// without the network. To servers with an address, Holdpoint itself connects.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The folder; by default, the current folder
@@ -84,14 +85,19 @@ fn trust(store: &TrustStore, folder: &Path, ui: &mut Ui) -> Result<i32, CliError
         }
         None => ui.line(
             Tone::Strong,
-            &format!("Sessions in this folder would start the programs of {shown_file}:"),
+            &format!("Sessions in this folder would start the servers of {shown_file}:"),
         )?,
     }
     show(&content, ui)?;
     ui.line(
         Tone::Dim,
-        "They run in the sandbox, without the network. Their tools ask as any other.",
+        "Programs run in the sandbox, without the network. Their tools ask as any other.",
     )?;
+    for address in servers.addresses() {
+        let near = if is_near(address) { ", on this machine or in a network near it" } else { "" };
+        let address = shown::prose_line(address);
+        ui.line(Tone::Warning, &format!("Holdpoint itself connects to {address}{near}"))?;
+    }
     if !io::stdin().is_terminal() || !ui.err_is_terminal() {
         return Err(CliError::usage("a folder can only be trusted at a terminal")
             .hint(format!("run `{}` in a terminal", command(folder))));

@@ -7,6 +7,7 @@ mod looping;
 mod looping_followed;
 mod many_sessions;
 mod mcp;
+mod mcp_http;
 mod model_faults;
 mod models;
 mod pages;

@@ -12,6 +12,7 @@ mod acp;
 mod cli;
 mod daemon;
 mod hosted;
+mod http_server;
 mod screen;
 mod soak;
 mod start;

@@ -10,6 +10,7 @@ use holdpoint_common::{Fact, TurnFact};
 use serde_json::{Value, json};
 
 use crate::cli::pty::Terminal;
+use crate::http_server::HttpServer;
 use crate::world::{Ran, World};
 
 /// A server with the tool `work`.
@@ -348,6 +349,34 @@ fn m_g5_servers_of_a_folder_run_only_in_a_sandbox() {
     assert_eq!(turn(&world, &folder, &[]), Vec::<String>::new());
     assert!(was_started(&folder));
     assert!(!world.path("home/started").exists(), "the home folder can't be written to");
+}
+
+#[test]
+fn m_h2_a_server_over_http_of_a_folder_is_reached_only_after_trust() {
+    let world = world();
+    let folder = world.path("work").canonicalize().unwrap();
+    let log = world.path("server.log");
+    fs::write(&log, "").unwrap();
+    let server = HttpServer::start(&["none", log.to_str().unwrap()]);
+    let url = server.url();
+    let of = |headers: Value| servers(json!({ "x": { "url": url, "headers": headers } }));
+    fs::write(folder.join(".mcp.json"), of(json!({ "X-Home": "${HOME}" }))).unwrap();
+    assert!(turn(&world, &folder, &[]).concat().contains("you have not trusted them"));
+    assert_eq!(fs::read_to_string(&log).unwrap(), "", "nothing was sent");
+    let shown =
+        format!("Holdpoint itself connects to {url}, on this machine or in a network near it");
+    trust(&world, &folder, &[&shown, "X-Home"], "y", 0);
+    let called = call(&world, &folder);
+    assert!(called.err.contains("worked"), "{called:?}");
+    assert!(fs::read_to_string(&log).unwrap().contains("notifications/initialized"));
+    // A key of the user is not sent, not even after trust.
+    fs::write(folder.join(".mcp.json"), of(json!({ "A": "${OPENAI_API_KEY}" }))).unwrap();
+    trust(&world, &folder, &["has changed", "OPENAI_API_KEY"], "y", 0);
+    let run = ["run", "--model", "rehearsal", "--cwd", folder.to_str().unwrap(), "say Done."];
+    let mut command = world.command(&run);
+    command.env("OPENAI_API_KEY", "sk-secret");
+    let ran = Ran::of(command).code(0);
+    assert!(ran.err.contains("OPENAI_API_KEY is not set for tool processes"), "{ran:?}");
 }
 
 #[test]

@@ -28,35 +28,62 @@ pub(super) struct File {
 /// A server in a file. Other programs have further keys, which are ignored.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct FileServer {
+    /// Decides nothing: a server is of the type of its `command` or `url`.
+    #[serde(rename = "type", skip_serializing)]
+    kind: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     command: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) args: Vec<String>,
+    args: Vec<String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub(super) env: BTreeMap<String, String>,
+    env: BTreeMap<String, String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) cwd: Option<String>,
+    cwd: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    headers: BTreeMap<String, String>,
     #[serde(default, skip_serializing)]
     pub(super) disabled: bool,
 }
 
+/// The names of streamable HTTP in the files of other programs.
+const HTTP: [&str; 3] = ["http", "streamable-http", "streamableHttp"];
+
 impl FileServer {
-    /// The program of the server, or the problem if it has none.
-    pub(super) fn command(&self) -> Result<&str, String> {
-        match (&self.command, &self.url) {
-            (Some(command), _) => Ok(command),
-            (None, Some(_)) => {
-                Err("it has a `url`: only servers with a `command` are supported".to_owned())
+    pub(super) fn url(&self) -> Option<&str> {
+        self.url.as_deref()
+    }
+
+    /// The settings of the server. A program runs in the sandbox, without the network.
+    ///
+    /// # Errors
+    /// The server has neither a program nor an address, or both, or is of an unknown type.
+    pub(super) fn settings(self) -> Result<McpServer, String> {
+        let Self { kind, command, args, env, cwd, url, headers, .. } = self;
+        let server = match (command, url) {
+            (Some(command), None) => McpServer { env, cwd, ..McpServer::program(command, args) },
+            (None, Some(url)) => McpServer { headers, ..McpServer::address(url) },
+            (Some(_), Some(_)) => {
+                return Err("it has a `command` and a `url`; only one of them can be used".into());
             }
-            (None, None) => Err("`command` is missing".to_owned()),
+            (None, None) => return Err("`command` or `url` is missing".to_owned()),
+        };
+        let wanted = if server.url.is_some() { &HTTP[..] } else { &["stdio"] };
+        match kind {
+            Some(kind) if !wanted.contains(&kind.as_str()) => Err(format!(
+                "its `type` is {kind:?}; a server with {} can have: {}",
+                if server.url.is_some() { "a `url`" } else { "a `command`" },
+                wanted.join(", ")
+            )),
+            _ => Ok(server),
         }
     }
 }
 
-/// Parses a file such as `.mcp.json`: `{"mcpServers": {NAME: {"command", "args", "env", "cwd"}}}`.
-/// The servers run in the sandbox, without the network. One with `"disabled": true` is left out.
+/// Parses a file such as `.mcp.json`: `{"mcpServers": {NAME: {"command", "args", "env", "cwd"}}}`,
+/// or `{NAME: {"url", "headers"}}` for a server over HTTP. Programs run in the sandbox, without the
+/// network. A server with `"disabled": true` is left out.
 ///
 /// # Errors
 /// [`McpFileError`] if the text has another format, or a server can't be used.
@@ -64,11 +91,10 @@ pub fn parse_mcp_file(text: &str) -> Result<McpServers, McpFileError> {
     let File { mcp_servers } = serde_json::from_str(text)?;
     let mut servers = McpServers::new();
     for (name, server) in mcp_servers.into_iter().filter(|(_, server)| !server.disabled) {
-        let program = match server.command() {
-            Ok(command) => McpServer::program(command, &server.args),
+        match server.settings() {
+            Ok(server) => servers.insert(name, server),
             Err(problem) => return Err(McpServerError { name, problem }.into()),
         };
-        servers.insert(name, McpServer { env: server.env, cwd: server.cwd, ..program });
     }
     check_mcp_servers(&servers)?;
     Ok(servers)
@@ -84,7 +110,8 @@ mod tests {
             r#"{"mcpServers": {
                 "files": {"type": "stdio", "command": "npx", "args": ["-y", "x"], "disabled": false},
                 "db": {"command": "db", "env": {"KEY": "v"}, "cwd": "sub"},
-                "old": {"command": "old", "disabled": true}
+                "web": {"type": "http", "url": "https://example.com/mcp", "headers": {"A": "b"}},
+                "old": {"type": "sse", "url": "https://example.com/sse", "disabled": true}
             }, "other": 1}"#,
         )
         .unwrap();
@@ -93,6 +120,8 @@ mod tests {
         assert_eq!(servers["db"].cwd.as_deref(), Some("sub"));
         assert!(servers["db"].sandbox && !servers["db"].network);
         assert!(!servers.contains_key("old"));
+        assert_eq!(servers["web"].url.as_deref(), Some("https://example.com/mcp"));
+        assert_eq!(servers["web"].headers["A"], "b");
     }
 
     #[test]
@@ -100,8 +129,11 @@ mod tests {
         for (text, why) in [
             ("{", "mcpServers"),
             ("{}", "missing field `mcpServers`"),
-            (r#"{"mcpServers": {"a": {}}}"#, "MCP server `a`: `command` is missing"),
-            (r#"{"mcpServers": {"a": {"url": "http://x"}}}"#, "it has a `url`"),
+            (r#"{"mcpServers": {"a": {}}}"#, "MCP server `a`: `command` or `url` is missing"),
+            (r#"{"mcpServers": {"a": {"url": "ftp://x"}}}"#, "must begin with http://"),
+            (r#"{"mcpServers": {"a": {"url": "http://x", "command": "x"}}}"#, "only one of them"),
+            (r#"{"mcpServers": {"a": {"url": "http://x", "type": "sse"}}}"#, "`type` is \"sse\""),
+            (r#"{"mcpServers": {"a": {"command": "x", "type": "http"}}}"#, "can have: stdio"),
             (r#"{"mcpServers": {"A b": {"command": "x"}}}"#, "MCP server `A b`: the name must"),
         ] {
             let error = parse_mcp_file(text).unwrap_err().to_string();

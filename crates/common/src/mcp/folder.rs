@@ -4,8 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::file::{File, FileServer};
-use super::{McpFileError, McpServer, McpServerError, McpServers, check_mcp_servers};
-use crate::MAX_MCP_SETTINGS;
+use super::{McpFileError, McpServerError, McpServers, check_mcp_servers};
 
 /// Name of the file with the MCP servers of a folder.
 pub const FOLDER_MCP_FILE: &str = ".mcp.json";
@@ -40,15 +39,21 @@ impl FolderServers {
         self.0.keys().map(String::as_str)
     }
 
-    /// All settings that decide which programs run and how, as JSON on several lines. This is the
-    /// content that the user trusts: two files with the same content run the same.
+    /// The addresses of the servers that are reached over HTTP, as written.
+    pub fn addresses(&self) -> impl Iterator<Item = &str> {
+        self.0.values().filter_map(FileServer::url)
+    }
+
+    /// All settings that decide which programs run and how, and which addresses are connected to,
+    /// as JSON on several lines. This is the content that the user trusts: two files with the same
+    /// content do the same.
     #[must_use]
     pub fn content(&self) -> String {
         // These values can always be written.
         serde_json::to_string_pretty(&self.0).unwrap_or_default()
     }
 
-    /// The settings of the servers. They run in the sandbox, without the network. `${NAME}` becomes
+    /// The settings of the servers. Programs run in the sandbox, without the network. `${NAME}` becomes
     /// the value of the variable, and `${NAME:-TEXT}` the text if the variable is missing or empty.
     /// A server that can't be used is in the second list instead, with the reason.
     pub fn expand(
@@ -57,7 +62,8 @@ impl FolderServers {
     ) -> (McpServers, Vec<McpServerError>) {
         let (mut usable, mut unusable) = (McpServers::new(), Vec::new());
         for (name, server) in self.0 {
-            let checked = server.expand(&variable).and_then(|server| {
+            let expanded = server.settings().and_then(|server| server.expand(&variable));
+            let checked = expanded.and_then(|server| {
                 let alone = McpServers::from([(name.clone(), server)]);
                 check_mcp_servers(&alone).map_err(|error| error.problem)?;
                 Ok(alone)
@@ -71,66 +77,11 @@ impl FolderServers {
     }
 }
 
-impl FileServer {
-    fn expand(self, variable: &impl Fn(&str) -> Option<String>) -> Result<McpServer, String> {
-        let mut room = MAX_MCP_SETTINGS;
-        let mut expanded = |text: &str| expand(text, variable, &mut room);
-        let command = self.command().map(&mut expanded)??;
-        let args = self.args.iter().map(|arg| expanded(arg)).collect::<Result<Vec<_>, _>>()?;
-        let cwd = self.cwd.as_deref().map(&mut expanded).transpose()?;
-        let env = self.env.iter().map(|(name, value)| Ok((name.clone(), expanded(value)?)));
-        let env = env.collect::<Result<_, String>>()?;
-        Ok(McpServer { env, cwd, ..McpServer::program(command, args) })
-    }
-}
-
-/// Replaces the variables in a text. `room` is the number of bytes that the texts of the server may
-/// still have.
-fn expand(
-    text: &str,
-    variable: &impl Fn(&str) -> Option<String>,
-    room: &mut usize,
-) -> Result<String, String> {
-    let mut expanded = String::new();
-    let mut rest = text;
-    while let Some(begin) = rest.find("${") {
-        let Some(end) = rest[begin..].find('}').map(|end| begin + end) else { break };
-        expanded.push_str(&rest[..begin]);
-        let (name, default) = match rest[begin + 2..end].split_once(":-") {
-            Some((name, default)) => (name, Some(default)),
-            None => (&rest[begin + 2..end], None),
-        };
-        if !is_variable(name) {
-            return Err(format!("`{}` names no variable", &rest[begin..=end]));
-        }
-        let value = match (variable(name), default) {
-            (Some(value), default) if !value.is_empty() || default.is_none() => value,
-            (_, Some(default)) => default.to_owned(),
-            _ => return Err(format!("the variable {name} is not set for tool processes")),
-        };
-        expanded.push_str(&value);
-        if expanded.len() > *room {
-            break;
-        }
-        rest = &rest[end + 1..];
-    }
-    expanded.push_str(rest);
-    *room = room.checked_sub(expanded.len()).ok_or_else(|| {
-        format!("its settings have more than {MAX_MCP_SETTINGS} bytes, which is the limit")
-    })?;
-    Ok(expanded)
-}
-
-fn is_variable(name: &str) -> bool {
-    !name.is_empty()
-        && !name.starts_with(|first: char| first.is_ascii_digit())
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
 
+    use super::super::McpServer;
     use super::*;
 
     fn expanded(server: Value) -> Result<McpServer, String> {
@@ -164,14 +115,29 @@ mod tests {
     }
 
     #[test]
+    fn m_h2_variables_in_the_address_and_headers_of_a_folders_server_are_replaced() {
+        let server = expanded(json!({
+            "url": "https://example.com${HOME}", "headers": { "X-Home": "at ${HOME}" },
+        }))
+        .unwrap();
+        assert_eq!(server.url.as_deref(), Some("https://example.com/home/ann"));
+        assert_eq!(server.headers["X-Home"], "at /home/ann");
+    }
+
+    #[test]
     fn m_g5_a_server_that_cannot_be_used_leaves_the_others() {
         for (server, why) in [
             (json!({ "command": "${KEY}" }), "the variable KEY is not set"),
             (json!({ "command": "${A B}" }), "`${A B}` names no variable"),
             (json!({ "command": "x", "args": vec!["${LONG}"; 10] }), "65536 bytes"),
             (json!({ "command": "x", "args": ["${LONG}".repeat(20_000)] }), "65536 bytes"),
-            (json!({ "url": "https://example.com" }), "it has a `url`"),
-            (json!({ "args": [] }), "`command` is missing"),
+            (json!({ "url": "https://${KEY}/" }), "the variable KEY is not set"),
+            (
+                json!({ "url": "https://x", "headers": { "A": "${KEY}" } }),
+                "the variable KEY is not set",
+            ),
+            (json!({ "url": "https://me:pw@x/" }), "a user or password"),
+            (json!({ "args": [] }), "`command` or `url` is missing"),
         ] {
             let error = expanded(server).unwrap_err();
             assert!(error.contains(why), "{error}");
@@ -197,16 +163,17 @@ mod tests {
     fn m_g5_the_content_has_everything_that_runs() {
         let file = r#"{"x": 1, "mcpServers": {
             "b": {"command": "b", "args": ["1"], "env": {"K": "v"}, "cwd": "c", "disabled": false},
-            "u": {"url": "https://example.com"}, "off": {"command": "never", "disabled": true}}}"#;
+            "u": {"type": "http", "url": "https://example.com", "headers": {"A": "b"}}, "off": {"command": "never", "disabled": true}}}"#;
         let servers = FolderServers::parse(file).unwrap();
         let content: Value = serde_json::from_str(&servers.content()).unwrap();
         assert_eq!(
             content,
             json!({
                 "b": { "command": "b", "args": ["1"], "env": { "K": "v" }, "cwd": "c" },
-                "u": { "url": "https://example.com" },
+                "u": { "url": "https://example.com", "headers": { "A": "b" } },
             })
         );
+        assert_eq!(servers.addresses().collect::<Vec<_>>(), ["https://example.com"]);
         assert_eq!(servers.names().collect::<Vec<_>>(), ["b", "u"]);
     }
 }

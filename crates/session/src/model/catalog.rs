@@ -75,6 +75,11 @@ impl Catalog {
         Self::from_supplies(ModelSupplies { model, providers, models, proxies, certificates }, &env)
     }
 
+    /// The proxies and the certificate authorities for requests.
+    pub(crate) fn routes(&self) -> (Proxies, Certificates) {
+        (self.proxies.clone(), self.certificates.clone())
+    }
+
     /// Creates a catalog from the supplies of a client.
     #[must_use]
     pub fn supplied(supplies: ModelSupplies) -> Self {

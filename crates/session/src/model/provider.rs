@@ -15,6 +15,13 @@ mod ollama;
 mod openai;
 mod remote;
 
+/// HTTP clients for addresses that are not a model's.
+pub(crate) mod http {
+    #[cfg(test)]
+    pub(crate) use super::remote::trusting_none;
+    pub(crate) use super::remote::{client_for, trusting};
+}
+
 /// The forms that a model's name may have.
 pub(super) const HINT: &str =
     "use PROVIDER/NAME, PROVIDER (openai, anthropic, gemini, ollama) or rehearsal";

@@ -14,7 +14,7 @@ use tokio::runtime::{Builder, Runtime};
 use super::calls::{CallMessage, RunningCall};
 use super::listing::ToolInfo;
 use super::server::{Connection, Server};
-use super::{client, content, elicitation};
+use super::{client, content, elicitation, http_error};
 use crate::ask::Subject;
 use crate::context::ToolContext;
 use crate::error::ToolError;
@@ -32,6 +32,10 @@ const MAX_QUESTIONS: usize = 16;
 /// The reasons of a cancel, for the server.
 const INTERRUPTED: &str = "the user has interrupted the turn";
 const TIMED_OUT: &str = "the time limit is reached";
+
+/// The output of a call of a server over HTTP that was cancelled.
+const CANCELLED: &str = "[the request was cancelled; the server, which is not a program of this \
+                         session, may still work on it]\n";
 
 /// A call of a tool, on a thread of its own.
 pub(super) struct Call<'a> {
@@ -169,8 +173,13 @@ impl<'a> Call<'a> {
 
     /// The error for a server that has ended, or can't be reached, during the call.
     fn ended(&self, error: &ServiceError) -> ToolError {
-        if matches!(error, ServiceError::TransportSend(_)) {
-            self.server.end_unreachable();
+        match error {
+            ServiceError::TransportSend(error) if self.server.is_remote => {
+                // Other calls may still reach it.
+                return self.failed(&http_error::words(&*error.error));
+            }
+            ServiceError::TransportSend(_) => self.server.end_unreachable(),
+            _ => {}
         }
         let ended = self.context.cancel.run_until_cancelled(self.server.ended());
         match self.runtime.block_on(ended) {
@@ -268,9 +277,9 @@ impl<'a> Call<'a> {
         Ok((responses, required.request_state))
     }
 
-    /// Cancels a request. Only the end of this request shows that the server no longer works on it:
-    /// if it does not end within half of the grace, the server is ended. Returns the consequence,
-    /// for the model.
+    /// Cancels a request. Of a program, only the end of this request shows that the server no longer
+    /// works on it: if it does not end within half of the grace, the server is ended. A server over
+    /// HTTP can't be ended. Returns the consequence, for the model.
     fn stop(
         &self,
         connection: &Connection,
@@ -279,6 +288,13 @@ impl<'a> Call<'a> {
         why: &str,
     ) -> &'static str {
         let half = self.server.grace / 2;
+        if self.server.is_remote {
+            // Sends the cancel of the protocol, and closes the connection of the request.
+            let cancelling = handle.cancel(Some(why.to_owned()));
+            let _ = self.runtime.block_on(async { tokio::time::timeout(half, cancelling).await });
+            self.context.output(CANCELLED);
+            return "";
+        }
         let ending = async {
             client::cancel(&connection.peer, &handle.id, why).await.ok()?;
             loop {

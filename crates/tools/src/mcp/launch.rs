@@ -1,4 +1,5 @@
-//! The thread of a server: starts its program, keeps the list of its tools, and ends it.
+//! The thread of a server: starts its program or connects to its address, keeps the list of its
+//! tools, and ends it.
 
 use std::io;
 use std::sync::Arc;
@@ -12,16 +13,19 @@ use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, Peer, RunningService, Subscription,
     serve_client_with_lifecycle_and_ct,
 };
+use rmcp::transport::Transport;
 use tokio::runtime::Builder;
 use tokio::sync::{Notify, watch};
 
 use super::calls::Calls;
 use super::client::{self, Client};
+use super::content::cut;
+use super::http::{self, Http, HttpClients};
+use super::http_error;
 use super::listing::{self, Listing};
 use super::server::{Connection, Control, State};
 use super::stdio::{Fault, Stdio};
-use crate::process::{Duplex, DuplexProcess, Exit, ProcessSpec};
-use crate::sandbox::{Domains, Widening};
+use crate::process::{Duplex, DuplexProcess, Exit};
 use crate::shown::last_lines;
 use crate::source::SourceContext;
 
@@ -32,9 +36,13 @@ const MAX_DEATHS: u32 = 2;
 /// meantime have no effect.
 const LIST_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The least bytes of a value that is hidden in messages. Shorter ones, such as `1` and `true`, are
-/// parts of other words.
-const MIN_SECRET: usize = 6;
+/// The time after which an address that could not be reached is tried again. It doubles each time,
+/// up to [`MAX_RETRY_DELAY`].
+const RETRY_DELAY: Duration = Duration::from_secs(60);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(16 * 60);
+
+/// The most bytes of the reason why an address can't be used.
+const MAX_REASON: usize = 2 * 1024;
 
 /// The size of the thread's stack in bytes.
 const STACK: usize = 1024 * 1024;
@@ -45,6 +53,7 @@ pub(super) struct Launch {
     pub(super) settings: McpServer,
     /// The session. Its processes are in the session's sandbox.
     pub(super) session: SourceContext,
+    pub(super) clients: HttpClients,
 }
 
 /// The thread of a server.
@@ -55,9 +64,10 @@ pub(super) struct ServerThread {
     pub(super) state: watch::Sender<State>,
 }
 
-/// A program that answers.
+/// A server that answers.
 struct Started {
-    process: DuplexProcess,
+    /// The program, if the server is one.
+    process: Option<DuplexProcess>,
     service: RunningService<RoleClient, Client>,
     fault: Fault,
     tools_changed: Arc<Notify>,
@@ -66,51 +76,12 @@ struct Started {
 }
 
 impl Launch {
-    fn spec(&self) -> ProcessSpec {
-        let root = self.session.workspace.root();
-        let McpServer { command, args, env, cwd, .. } = &self.settings;
-        // As the session's processes, but programs of the workspace are named by their path.
-        let mut all = crate::environment::outside(self.session.workspace.env(), root);
-        all.retain(|(name, _)| !env.contains_key(name));
-        all.extend(env.iter().map(|(name, value)| (name.clone(), value.clone())));
-        ProcessSpec {
-            program: command.into(),
-            args: args.iter().map(Into::into).collect(),
-            cwd: cwd.as_ref().map_or_else(|| root.to_owned(), |cwd| root.join(cwd)),
-            env: all,
-        }
-    }
-
-    /// A text of the server without the values of its variables, which may be secrets.
+    /// A text of the server without the values of its variables and headers, which may be secrets.
     fn without_values(&self, text: String) -> String {
-        let values = self.settings.env.values().filter(|value| value.len() >= MIN_SECRET);
-        values.fold(text, |text, value| text.replace(value, "***"))
-    }
-
-    /// Starts the program in its sandbox.
-    fn spawn(&self, control: &Control) -> Result<Duplex, String> {
-        let McpServer { network, domains, sandbox, .. } = &self.settings;
-        let mut widenings = Vec::new();
-        if *network {
-            widenings.push(Widening::Network);
-        } else if !domains.is_empty() {
-            widenings.push(Widening::Domains(Domains::parse(domains)?));
-        }
-        if !sandbox {
-            widenings.push(Widening::Outside);
-        }
-        let processes = &self.session.processes;
-        let sandbox = processes.sandbox().and_then(|sandbox| sandbox.widened(&widenings));
-        // A call waits for half of the grace before it ends the server, and for the end after that.
-        let processes = processes.sandboxed(sandbox).with_grace(processes.grace() / 2);
-        control.set_running(processes.clone());
-        let spec = self.spec();
-        processes.spawn_duplex(spec).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => {
-                format!("the program `{}` is not found: {error}", self.settings.command)
-            }
-            _ => format!("the program can't be started: {error}"),
-        })
+        let McpServer { env, .. } = &self.settings;
+        let mut values = http::secrets(&self.settings);
+        values.extend(env.values().cloned());
+        http_error::hidden(text, &values)
     }
 }
 
@@ -129,7 +100,7 @@ impl ServerThread {
     }
 
     async fn run(self) {
-        let mut deaths = 0;
+        let (mut deaths, mut failures) = (0, 0);
         loop {
             self.calls.program_starts();
             let ended = match self.start().await {
@@ -142,22 +113,26 @@ impl ServerThread {
             if self.control.close.is_cancelled() {
                 return;
             }
-            match ended {
-                Ok(why) => {
-                    tracing::warn!(server = self.launch.name, why, "an MCP server ended");
-                    deaths += u32::from(!self.control.take_was_ended());
-                    if deaths >= MAX_DEATHS {
-                        let why = format!("it has ended {deaths} times; the last time, {why}");
-                        self.state.send_replace(State::Failed(why.into()));
-                        return;
-                    }
-                    self.state.send_replace(State::Stopped(why.into()));
+            let has_started = ended.is_ok();
+            let (Ok(why) | Err(why)) = ended;
+            tracing::warn!(server = self.launch.name, has_started, why, "an MCP server ended");
+            if self.launch.settings.url.is_some() {
+                failures = if has_started { 0 } else { failures + 1 };
+                if failures > 0 && !self.pause(&why, failures).await {
+                    return;
                 }
-                Err(why) => {
-                    tracing::warn!(server = self.launch.name, why, "an MCP server did not start");
+                self.state.send_replace(State::Stopped(why.into()));
+            } else if !has_started {
+                self.state.send_replace(State::Failed(why.into()));
+                return;
+            } else {
+                deaths += u32::from(!self.control.take_was_ended());
+                if deaths >= MAX_DEATHS {
+                    let why = format!("it has ended {deaths} times; the last time, {why}");
                     self.state.send_replace(State::Failed(why.into()));
                     return;
                 }
+                self.state.send_replace(State::Stopped(why.into()));
             }
             tokio::select! {
                 () = self.control.close.cancelled() => return,
@@ -167,30 +142,56 @@ impl ServerThread {
         }
     }
 
-    /// Starts the program and lists its tools.
+    /// Waits before an address is tried again that could not be reached. Returns `false` if the
+    /// session ends before.
+    async fn pause(&self, why: &str, failures: u32) -> bool {
+        self.state.send_replace(State::Failed(why.into()));
+        let delay = RETRY_DELAY.saturating_mul(2_u32.saturating_pow(failures - 1));
+        tokio::select! {
+            () = self.control.close.cancelled() => return false,
+            () = tokio::time::sleep(delay.min(MAX_RETRY_DELAY)) => {}
+        }
+        true
+    }
+
+    /// Starts the program or connects to the address, and lists the tools.
     ///
     /// # Errors
     /// The reason why that failed. The program has ended.
     async fn start(&self) -> Result<(Started, Listing), String> {
-        let Duplex { process, input, output } = self.launch.spawn(&self.control)?;
+        let (process, streams) = match &self.launch.settings.url {
+            Some(_) => (None, None),
+            None => {
+                let Duplex { process, input, output } = self.launch.spawn(&self.control)?;
+                (Some(process), Some((input, output)))
+            }
+        };
         let limit = self.launch.settings.startup_s;
         let fault = Fault::default();
         let tools_changed = Arc::new(Notify::new());
-        let client = Client {
+        let client = || Client {
             calls: self.calls.clone(),
             roots: client::roots(self.launch.session.workspace.root()),
             tools_changed: Arc::clone(&tools_changed),
         };
         let connecting = async {
-            let transport = Stdio::new(input, output, self.calls.clone(), fault.clone())
-                .map_err(|error| format!("its streams can't be used: {error}"))?;
-            let lifecycle = ClientLifecycleMode::Auto {
-                preferred_versions: vec![ProtocolVersion::LATEST],
-                legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+            let service = match streams {
+                Some((input, output)) => {
+                    let stdio = Stdio::new(input, output, self.calls.clone(), fault.clone());
+                    let stdio =
+                        stdio.map_err(|error| format!("its streams can't be used: {error}"))?;
+                    self.connect(client(), stdio, either_era()).await
+                }
+                None => match self.connect(client(), self.http(&fault)?, either_era()).await {
+                    // The server answers anything: it does not know the modern era.
+                    Err(ClientInitializeError::ExpectedInitResult(_)) => {
+                        let legacy = ClientLifecycleMode::Initialize;
+                        self.connect(client(), self.http(&fault)?, legacy).await
+                    }
+                    connected => connected,
+                },
             };
-            let close = self.control.close.child_token();
-            let service = serve_client_with_lifecycle_and_ct(client, transport, lifecycle, close);
-            let service = service.await.map_err(|error| start_error(&error))?;
+            let service = service.map_err(|error| start_error(&error))?;
             let listing = self.list(&service).await?;
             let subscription = subscribe(&service).await;
             Ok::<_, String>((service, listing, subscription))
@@ -203,6 +204,23 @@ impl ServerThread {
             Ok(Err(why)) => Err(self.end(process, fault.take().unwrap_or(why))),
             Err(_) => Err(self.end(process, format!("it did not answer within {limit} s"))),
         }
+    }
+
+    fn http(&self, fault: &Fault) -> Result<Http, String> {
+        let Launch { settings, session, clients, .. } = &self.launch;
+        let grace = session.processes.grace();
+        Http::new(settings, clients, grace, self.calls.clone(), fault.clone())
+    }
+
+    /// Begins the conversation with a server.
+    async fn connect(
+        &self,
+        client: Client,
+        transport: impl Transport<RoleClient> + 'static,
+        lifecycle: ClientLifecycleMode,
+    ) -> Result<RunningService<RoleClient, Client>, ClientInitializeError> {
+        let close = self.control.close.child_token();
+        serve_client_with_lifecycle_and_ct(client, transport, lifecycle, close).await
     }
 
     async fn list(&self, peer: &Peer<RoleClient>) -> Result<Listing, String> {
@@ -254,13 +272,22 @@ impl ServerThread {
         token.cancel();
         let half = self.launch.session.processes.grace() / 2;
         let _ = tokio::time::timeout(half, waiting).await;
-        let _ = process.wait_by(Some(Instant::now() + half));
+        if let Some(process) = &process {
+            let _ = process.wait_by(Some(Instant::now() + half));
+        }
         self.end(process, "its session has ended".to_owned())
     }
 
     /// Ends the program and returns the reason, with its error output. Without a reason, the
     /// program has ended by itself.
-    fn end(&self, process: DuplexProcess, why: String) -> String {
+    fn end(&self, process: Option<DuplexProcess>, why: String) -> String {
+        let Some(process) = process else {
+            let text = match why.is_empty() || why == CLOSED {
+                true => "it closed the connection".to_owned(),
+                false => why,
+            };
+            return cut(&self.launch.without_values(text), MAX_REASON).to_owned();
+        };
         // Waits for a program that ends by itself, so that its exit code is known.
         let has_ended = why.is_empty() || why.starts_with(CLOSED);
         let settle = self.launch.session.processes.grace() / 2;
@@ -286,6 +313,14 @@ fn exit_text(exit: Exit) -> String {
     match exit {
         Exit::Code(code) => format!("it exited with code {code}"),
         Exit::Signal(_) | Exit::Unknown => format!("it was {exit}"),
+    }
+}
+
+/// Speaks the modern era of the protocol, or the old one if the server does not know it.
+fn either_era() -> ClientLifecycleMode {
+    ClientLifecycleMode::Auto {
+        preferred_versions: vec![ProtocolVersion::LATEST],
+        legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
     }
 }
 

@@ -25,7 +25,8 @@ pub(super) enum State {
     Ready(Arc<Connection>),
     /// The server has ended, for this reason. It is started again when it is next needed.
     Stopped(Arc<str>),
-    /// The server did not start, or has ended too often, for this reason. It is not started again.
+    /// The server did not start, or has ended too often, for this reason. A program is not started
+    /// again; an address is tried again later.
     Failed(Arc<str>),
 }
 
@@ -43,6 +44,8 @@ pub(super) struct Server {
     /// How long a call may take without progress.
     pub(super) timeout: Duration,
     pub(super) grace: Duration,
+    /// Whether the server is reached over HTTP. It has no program that can be ended.
+    pub(super) is_remote: bool,
     /// The calls that run on the server.
     pub(super) calls: Calls,
     state: watch::Receiver<State>,
@@ -89,11 +92,12 @@ impl Server {
         let (state_sender, state) = watch::channel(State::Starting);
         let control = Arc::new(Control::default());
         let calls = Calls::default();
-        let McpServer { timeout_s, .. } = launch.settings;
+        let McpServer { timeout_s, ref url, .. } = launch.settings;
         let server = Self {
             name: launch.name.clone(),
             timeout: Duration::from_secs(timeout_s.into()),
             grace: launch.session.processes.grace(),
+            is_remote: url.is_some(),
             calls: calls.clone(),
             state,
             control: Arc::clone(&control),

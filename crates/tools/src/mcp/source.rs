@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use holdpoint_common::{McpServer, McpServers, check_mcp_servers};
 
+use super::http::HttpClients;
 use super::launch::Launch;
 use super::listing::{CHOOSE, MAX_SESSION_BYTES, MAX_SESSION_TOOLS};
 use super::server::{Connection, Server};
@@ -21,6 +22,7 @@ use crate::tool::Tool;
 pub struct McpSource {
     /// The servers to start and to end at the next refresh.
     change: Option<McpServers>,
+    clients: HttpClients,
     /// The servers that were started, by their names.
     servers: BTreeMap<String, Entry>,
     /// Problems that are not reported yet.
@@ -40,11 +42,13 @@ struct Entry {
 }
 
 impl McpSource {
-    /// Creates a source of these servers, none of which is started yet.
+    /// Creates a source of these servers, none of which is started yet. `clients` creates the HTTP
+    /// clients of those that have an address.
     #[must_use]
-    pub fn new(settings: McpServers) -> Self {
+    pub fn new(settings: McpServers, clients: HttpClients) -> Self {
         Self {
             change: Some(settings),
+            clients,
             servers: BTreeMap::new(),
             notices: Vec::new(),
             reported_full: false,
@@ -70,8 +74,10 @@ impl McpSource {
             if self.servers.contains_key(&name) {
                 continue;
             }
+            let clients = Arc::clone(&self.clients);
             let session = context.clone();
-            let launch = Launch { name: name.clone(), settings: settings.clone(), session };
+            let launch =
+                Launch { name: name.clone(), settings: settings.clone(), session, clients };
             match Server::start(launch) {
                 Ok(server) => {
                     let entry = Entry { settings, server, seen: None, reported: None };

@@ -17,14 +17,14 @@ use super::calls::Calls;
 use crate::process::LineReader;
 
 /// The most bytes of one message. A larger one ends the connection.
-const MAX_MESSAGE: usize = 16 * 1024 * 1024;
+pub(super) const MAX_MESSAGE: usize = 16 * 1024 * 1024;
 
 /// The most bytes of lines that are not messages, since the last message. Programs print greetings
 /// and logs there, although the protocol forbids it.
 const MAX_GARBAGE: usize = 1024 * 1024;
 
 /// The most requests of a server that wait for their answer. With another one, the connection ends.
-const MAX_REQUESTS: usize = 64;
+pub(super) const MAX_REQUESTS: usize = 64;
 
 /// The connection to a program.
 pub(super) struct Stdio {
@@ -51,6 +51,11 @@ impl Fault {
 
     fn set(&self, why: String) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
+    }
+
+    /// Replaces the reason.
+    pub(super) fn replace(&self, why: Option<String>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = why;
     }
 }
 

@@ -2,7 +2,11 @@
 
 mod approval;
 mod bounds;
+mod conformance;
 mod ending;
+mod http;
+mod http_bad;
+mod http_server;
 mod installed;
 mod others;
 mod questions;

@@ -51,10 +51,20 @@ fn not_a_table() -> CliError {
 
 /// The settings that differ from the defaults.
 fn table(server: &McpServer) -> Table {
-    let McpServer { command, args, env, cwd, tools, network, domains, sandbox, .. } = server;
+    let McpServer {
+        command, args, env, cwd, url, headers, tools, network, domains, sandbox, ..
+    } = server;
     let array = |texts: &[String]| value(texts.iter().collect::<Array>());
     let mut table = Table::new();
-    table["command"] = value(command);
+    if !command.is_empty() {
+        table["command"] = value(command);
+    }
+    if let Some(url) = url {
+        table["url"] = value(url);
+    }
+    if !headers.is_empty() {
+        table["headers"] = value(headers.iter().collect::<InlineTable>());
+    }
     if !args.is_empty() {
         table["args"] = array(args);
     }

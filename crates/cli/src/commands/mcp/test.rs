@@ -19,7 +19,7 @@ use crate::tone::Tone;
 use crate::ui::Ui;
 use crate::{mcp, web};
 
-/// Start a server in the current folder as a session would, and list its tools
+/// Start or reach a server in the current folder as a session would, and list its tools
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Exit codes:
@@ -102,8 +102,8 @@ pub(super) fn carry_out(args: &TestArgs, folders: &Folders, ui: &mut Ui) -> Resu
         .configured(&config, folders)
         .tools(web::tools(&browsers))
         .supervisor(Supervisor::beside_this_program())
-        .mcp(move |servers| {
-            Box::new(Watched { source: mcp::source(servers), seen: Some(sender.clone()) })
+        .mcp(move |servers, http| {
+            Box::new(Watched { source: mcp::source(servers, http), seen: Some(sender.clone()) })
         })
         .start()?;
     let open = OpenSession::in_folder(".").configured(&config).model("rehearsal");

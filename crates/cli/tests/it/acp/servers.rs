@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::editor::{Editor, again, folder};
+use crate::http_server::HttpServer;
 use crate::world::World;
 
 /// A server with the tool `work`.
@@ -39,10 +40,29 @@ fn m_h1_the_servers_of_an_editor_serve_its_sessions() {
     editor.call("session/resume", params);
     work(&mut editor);
 
-    let http = json!([{ "type": "http", "name": "a", "url": "http://127.0.0.1/", "headers": [] }]);
+    let sse = json!([{ "type": "sse", "name": "a", "url": "http://127.0.0.1/", "headers": [] }]);
     let mut params = folder(&world.path("work"));
-    params["mcpServers"] = http;
+    params["mcpServers"] = sse;
     let error = editor.fails("session/new", params);
     assert_eq!(error["code"], -32602);
-    assert!(error["message"].as_str().unwrap().contains("only servers over"), "{error}");
+    assert!(error["message"].as_str().unwrap().contains("only servers of the types"), "{error}");
+}
+
+#[test]
+fn m_h2_a_server_over_http_of_an_editor_serves_its_session() {
+    let server = HttpServer::start(&["needs-key"]);
+    let world = World::new();
+    let mut editor = Editor::new(&world);
+    let mut params = folder(&world.path("work"));
+    params["mcpServers"] = json!([{
+        "type": "http", "name": "Wiki", "url": server.url(),
+        "headers": [{ "name": "Authorization", "value": "Bearer right-key" }],
+    }]);
+    let session = editor.call("session/new", params)["sessionId"].as_str().unwrap().to_owned();
+    let prompt = editor.prompt(&session, "call mcp__wiki__work {}");
+    let (id, _) = editor.asked("session/request_permission");
+    editor.choose(&id, "allow_once");
+    assert_eq!(editor.reply(prompt).unwrap()["stopReason"], "end_turn");
+    let update = editor.updates("tool_call_update").pop().unwrap().to_string();
+    assert!(update.contains("completed") && update.contains("worked"), "{update}");
 }

@@ -20,6 +20,11 @@ use self::client::ClientSlot;
 use super::{Access, Provider};
 use crate::model::{Model, ModelError, ModelEvent, ModelRequest, ModelStream};
 
+pub(crate) use client::client_for;
+pub(crate) use tls::trusting;
+#[cfg(test)]
+pub(crate) use tls::trusting_none;
+
 pub(super) use call::OpenCall;
 pub(super) use call_ids::CallIds;
 pub(super) use frames::Framing;

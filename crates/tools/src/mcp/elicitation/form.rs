@@ -45,6 +45,19 @@ impl Kind {
     fn is_free(self) -> bool {
         matches!(self, Self::Text | Self::Number | Self::Integer)
     }
+
+    /// Whether a value is of this type. `options` are those of its field.
+    fn accepts(self, value: &Value, options: &[(String, String)]) -> bool {
+        let is_option = |value: &Value| options.iter().any(|(option, _)| value == option);
+        match self {
+            Self::Text => value.is_string(),
+            Self::Number => value.is_number(),
+            Self::Integer => value.is_i64(),
+            Self::Boolean => value.is_boolean(),
+            Self::Choice => is_option(value),
+            Self::Choices => value.as_array().is_some_and(|values| values.iter().all(is_option)),
+        }
+    }
 }
 
 struct Field {
@@ -54,6 +67,8 @@ struct Field {
     required: bool,
     /// The values and their titles.
     options: Vec<(String, String)>,
+    /// The value if the user skips the field.
+    default: Option<Value>,
 }
 
 /// A form.
@@ -151,7 +166,7 @@ impl Form {
         self.fields.iter().enumerate().map(ask).collect()
     }
 
-    /// The content of the form; `None` if the user leaves out a required field.
+    /// The content of the form; `None` if the user skips a required field without a default.
     ///
     /// # Errors
     /// The reason why an answer is not valid, in words.
@@ -170,8 +185,11 @@ impl Form {
                 Some(answer) => {
                     content.insert(field.name.clone(), field.parse(answer)?);
                 }
-                None if field.required => return Ok(None),
-                None => {}
+                None => match &field.default {
+                    Some(default) => drop(content.insert(field.name.clone(), default.clone())),
+                    None if field.required => return Ok(None),
+                    None => {}
+                },
             }
         }
         Ok(Some(content))
@@ -188,8 +206,8 @@ impl Field {
         within(&of_field("title"), title, MAX_NAME)?;
         let description = schema["description"].as_str().unwrap_or_default();
         within(&of_field("description"), description, MAX_DESCRIPTION)?;
-        let default = schema.get("default").map(Value::to_string);
-        within(&of_field("default"), default.as_deref().unwrap_or_default(), MAX_DEFAULT)?;
+        let default = schema.get("default").map(Value::to_string).unwrap_or_default();
+        within(&of_field("default"), &default, MAX_DEFAULT)?;
         let mut options = options(schema);
         if options.len() > MAX_OPTIONS {
             return Err(format!("{} are more than {MAX_OPTIONS}", of_field("options")));
@@ -230,13 +248,13 @@ impl Field {
             let shown = json!(shown).to_string();
             text.push_str(&format!("\nAny of {}, separated by commas", prose_line(&shown)));
         }
-        if let Some(default) = default {
-            text.push_str(&format!("\nDefault: {}", prose_line(&default)));
+        let usable = schema.get("default").filter(|value| kind.accepts(value, &options)).cloned();
+        match &usable {
+            Some(_) => text.push_str(&format!("\nIf this is skipped: {}", prose_line(&default))),
+            None if !required => text.push_str("\nThis can be skipped."),
+            None => {}
         }
-        if !required {
-            text.push_str("\nThis can be skipped.");
-        }
-        Ok(Self { name: name.to_owned(), kind, text, required, options })
+        Ok(Self { name: name.to_owned(), kind, text, required, options, default: usable })
     }
 
     /// The value of an answer.
@@ -292,7 +310,7 @@ mod tests {
     fn m_h2_answers_become_values_of_the_types_of_a_form() {
         let form = form(
             json!({
-                "name": {"type": "string", "title": "Your name", "default": "x"},
+                "name": {"type": "string", "title": "Your name"},
                 "age": {"type": "integer"},
                 "size": {"type": "number", "description": "in metres"},
                 "ok": {"type": "boolean"},
@@ -307,7 +325,7 @@ mod tests {
             questions[0].question.lines().next(),
             Some("The MCP server `s` asks: a\\u{202e}b")
         );
-        assert!(questions[0].question.ends_with("Your name\nDefault: \"x\""));
+        assert!(questions[0].question.ends_with("Your name"));
         assert_eq!(questions[4].options[1].label, "g");
         assert_eq!(questions[4].options[1].description, "Green");
         let answers = [
@@ -334,6 +352,32 @@ mod tests {
             let answers = [reply("name", Some("me")), reply(field, Some(wrong))];
             assert!(form.content(&answers).unwrap_err().contains(field), "{wrong}");
         }
+    }
+
+    #[test]
+    fn m_h2_a_field_that_is_skipped_has_its_default() {
+        let form = form(
+            json!({
+                "name": {"type": "string", "default": "x\u{202e}"},
+                "age": {"type": "integer", "default": 1.5},
+                "size": {"type": "number", "default": 1.5},
+                "ok": {"type": "boolean", "default": false},
+                "color": {"type": "string", "enum": ["r", "g"], "default": "g"},
+                "other": {"type": "string", "enum": ["r", "g"], "default": "b"},
+                "pets": {"type": "array", "items": {"enum": ["cat", "dog"]}, "default": ["cat"]},
+            }),
+            &["name"],
+        )
+        .unwrap();
+        let questions = form.questions("s", None);
+        assert!(questions[0].question.ends_with("name\nIf this is skipped: \"x\\u{202e}\""));
+        assert!(questions[1].question.ends_with("age\nThis can be skipped."));
+        assert_eq!(
+            Value::Object(form.content(&[reply("size", Some("2"))]).unwrap().unwrap()),
+            json!({
+                "name": "x\u{202e}", "size": 2.0, "ok": false, "color": "g", "pets": ["cat"],
+            })
+        );
     }
 
     #[test]

@@ -92,7 +92,7 @@ fn m_h2_a_server_asks_the_user() {
 fn m_h2_a_server_of_the_modern_era_is_called() {
     let mut session = Session::of(modern());
     let names = session.names();
-    assert_eq!(names, ["mcp__s__add", "mcp__s__slow"]);
+    assert_eq!(names, ["mcp__s__add", "mcp__s__question", "mcp__s__slow"]);
     assert_eq!(session.description("mcp__s__add"), "Add two numbers.");
     let sum = session.output("add", json!({"a": 40, "b": 2}));
     assert!(sum.starts_with("42\n"), "{sum}");

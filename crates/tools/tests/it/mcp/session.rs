@@ -12,6 +12,7 @@ use holdpoint_tools::{
 use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
 
+use super::http_server::http_clients;
 use super::installed;
 
 pub(super) const GRACE: Duration = Duration::from_millis(500);
@@ -51,7 +52,9 @@ impl Session {
         let census = Census::new();
         let mut settings = McpServers::new();
         for (name, mut server) in servers {
-            server.env.insert("HOLDPOINT_TEST".to_owned(), census.mark().to_owned());
+            if server.url.is_none() {
+                server.env.insert("HOLDPOINT_TEST".to_owned(), census.mark().to_owned());
+            }
             settings.insert(name.to_owned(), server);
         }
         let (keep, ended) = mpsc::channel();
@@ -61,10 +64,11 @@ impl Session {
             processes: Processes::new(Supervisor::ThisProgram, GRACE).sandboxed(sandbox),
             background: BackgroundJobs::new(Arc::new(std::sync::Mutex::new(keep))),
         };
+        let source = McpSource::new(settings, http_clients());
         Self {
             bench,
             census,
-            toolbox: Some(Toolbox::new().with_source(Box::new(McpSource::new(settings)))),
+            toolbox: Some(Toolbox::new().with_source(Box::new(source))),
             context: Some(context),
             runtime: Builder::new_current_thread().build().unwrap(),
             ended,
@@ -94,6 +98,12 @@ impl Session {
     pub(super) fn names(&mut self) -> Vec<String> {
         assert_eq!(self.step(), Vec::<String>::new());
         self.toolbox.as_ref().unwrap().specs().map(|spec| spec.name.clone()).collect()
+    }
+
+    /// The names of the tools, with their schemas.
+    pub(super) fn schemas(&self) -> Vec<(String, Value)> {
+        let specs = self.toolbox.as_ref().unwrap().specs();
+        specs.map(|spec| (spec.name.clone(), spec.schema.clone())).collect()
     }
 
     pub(super) fn description(&self, name: &str) -> String {

@@ -6,11 +6,19 @@ use std::time::Duration;
 
 use holdpoint_common::{Certificates, Proxies};
 use reqwest::Url;
+use reqwest::redirect::{Attempt, Policy};
+use rustls::ClientConfig;
 
 use super::{proxy, tls};
 use crate::model::ModelError;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How many redirects within an origin are followed.
+const MAX_REDIRECTS: usize = 5;
+
+/// How many connections of a client for an address are kept for further requests.
+const MAX_IDLE: usize = 4;
 
 /// A client for one server.
 #[derive(Clone)]
@@ -98,27 +106,70 @@ pub(super) fn build(
     certificates: &Certificates,
 ) -> Result<HttpClient, ModelError> {
     let url = Url::parse(base_url).map_err(|error| tls::setup_error(&error))?;
-    let chosen = proxy::choose(&url, proxies)?;
+    let (builder, route) = builder(&url, proxies, || tls::trusting(certificates))?;
+    let http = builder.build().map_err(|error| tls::setup_error(&error))?;
+    let route = Route { authorities: authorities(certificates), ..route };
+    Ok(HttpClient { http, route: Arc::new(route) })
+}
+
+/// Builds a client for one address that is no model's. It differs from that of a model in following
+/// redirects, if they are within the origin of the address and repeat the request as it is.
+/// `trusting` is called only if the address needs authorities.
+///
+/// # Errors
+/// As for [`build`], or if the address is not valid. The error does not repeat the address.
+pub(crate) fn client_for(
+    url: &str,
+    proxies: &Proxies,
+    trusting: impl FnOnce() -> Result<ClientConfig, ModelError>,
+) -> Result<reqwest::Client, ModelError> {
+    let url = Url::parse(url).map_err(|error| ModelError::Setup {
+        message: format!("the address is not a valid URL: {error}"),
+        hint: "set a URL such as https://example.com/mcp".into(),
+    })?;
+    let (builder, _) = builder(&url, proxies, trusting)?;
+    let builder = builder.redirect(Policy::custom(within_origin)).pool_max_idle_per_host(MAX_IDLE);
+    builder.build().map_err(|error| tls::setup_error(&error))
+}
+
+/// Follows a redirect to the same origin that keeps the method and the body. Any other one is the
+/// answer to the request, so that neither headers nor a changed request go anywhere.
+fn within_origin(attempt: Attempt<'_>) -> reqwest::redirect::Action {
+    let keeps_request = matches!(attempt.status().as_u16(), 307 | 308);
+    let first = attempt.previous().first();
+    let is_within = first.is_some_and(|first| first.origin() == attempt.url().origin());
+    match keeps_request && is_within && attempt.previous().len() <= MAX_REDIRECTS {
+        true => attempt.follow(),
+        false => attempt.stop(),
+    }
+}
+
+/// A builder for the server of `url`, and the way there.
+fn builder(
+    url: &Url,
+    proxies: &Proxies,
+    trusting: impl FnOnce() -> Result<ClientConfig, ModelError>,
+) -> Result<(reqwest::ClientBuilder, Route), ModelError> {
+    let chosen = proxy::choose(url, proxies)?;
     // Loading authorities takes milliseconds and megabytes of memory. Plain HTTP needs none.
     let is_secure = url.scheme() == "https" || chosen.as_ref().is_some_and(|proxy| proxy.is_secure);
-    let tls = if is_secure { tls::trusting(certificates)? } else { tls::trusting_none()? };
+    let tls = if is_secure { trusting()? } else { tls::trusting_none()? };
     let mut builder = reqwest::Client::builder()
         .tls_backend_preconfigured(tls)
         .http1_only()
         .connect_timeout(CONNECT_TIMEOUT)
-        .redirect(reqwest::redirect::Policy::none())
+        .redirect(Policy::none())
         .retry(reqwest::retry::never())
         // Ignore the proxy variables of this process: a daemon's are not those of its sessions.
         .no_proxy()
         .user_agent(concat!("holdpoint/", env!("CARGO_PKG_VERSION")));
-    let mut route = Route { authorities: authorities(certificates), ..Route::default() };
+    let mut route = Route::default();
     if let Some(chosen) = chosen {
         builder = builder.proxy(chosen.proxy);
         route.proxy = Some(chosen.shown);
         route.password = chosen.password;
     }
-    let http = builder.build().map_err(|error| tls::setup_error(&error))?;
-    Ok(HttpClient { http, route: Arc::new(route) })
+    Ok((builder, route))
 }
 
 /// The variables that name authorities, with their values: `SSL_CERT_FILE (/etc/ca.pem)`.

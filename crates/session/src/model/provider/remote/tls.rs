@@ -16,7 +16,7 @@ use crate::model::ModelError;
 ///
 /// # Errors
 /// [`ModelError::Setup`] if there is no authority.
-pub(super) fn trusting(certificates: &Certificates) -> Result<ClientConfig, ModelError> {
+pub(crate) fn trusting(certificates: &Certificates) -> Result<ClientConfig, ModelError> {
     if let Some(roots) = roots::named(certificates)? {
         return with_roots(roots);
     }
@@ -29,7 +29,7 @@ pub(super) fn trusting(certificates: &Certificates) -> Result<ClientConfig, Mode
 ///
 /// # Errors
 /// [`ModelError::Setup`] if ring lacks a protocol version.
-pub(super) fn trusting_none() -> Result<ClientConfig, ModelError> {
+pub(crate) fn trusting_none() -> Result<ClientConfig, ModelError> {
     with_roots(RootCertStore::empty())
 }
 

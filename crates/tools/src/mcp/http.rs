@@ -1,0 +1,355 @@
+//! The transport of a server that is reached over streamable HTTP.
+//!
+//! Each message of ours is a POST, and its answer is JSON or a stream of events. A server may also
+//! offer a stream of its own, which is opened once. `rmcp` does all that; this file keeps its
+//! requests within bounds, and turns errors into words.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use holdpoint_common::{McpServer, missing_mcp_variable};
+use reqwest::header::{HeaderName, HeaderValue};
+use rmcp::RoleClient;
+use rmcp::model::{ClientJsonRpcMessage, JsonRpcMessage, JsonRpcNotification, ServerNotification};
+use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::common::client_side_sse::{BoxedSseResponse, ExponentialBackoff};
+use rmcp::transport::streamable_http_client::{
+    StreamableHttpClient, StreamableHttpClientTransportConfig, StreamableHttpError,
+    StreamableHttpPostResponse, StreamableHttpResponseLimits,
+};
+use rmcp::transport::{StreamableHttpClientTransport, Transport};
+
+use super::calls::Calls;
+use super::http_error::{HttpError, HttpFailure, in_words, text};
+use super::stdio::{Fault, MAX_MESSAGE, MAX_REQUESTS};
+
+/// Creates the HTTP client for an address, with the proxies and the certificate authorities of a
+/// session.
+///
+/// The client follows redirects within the origin of the address only, as `rmcp` needs it, so that
+/// headers go to no other server.
+pub type HttpClients = Arc<dyn Fn(&str) -> Result<reqwest::Client, String> + Send + Sync>;
+
+/// How often a stream that broke off is continued until one works again.
+const MAX_RETRIES: usize = 5;
+
+/// The time before a stream is continued the second time. It doubles each time.
+const RETRY_DELAY: Duration = Duration::from_millis(500);
+
+/// The least time between two requests for a stream. It doubles with each further one, up to
+/// [`MAX_STREAM_DELAY`], and is reset when a stream was open for twice that.
+const STREAM_DELAY: Duration = Duration::from_millis(250);
+const MAX_STREAM_DELAY: Duration = Duration::from_secs(5);
+
+/// The connection to an address.
+pub(super) struct Http {
+    inner: StreamableHttpClientTransport<Client>,
+    /// How many requests of the server have no answer yet.
+    requests: Arc<AtomicUsize>,
+    calls: Calls,
+    fault: Fault,
+}
+
+/// The HTTP client of one server.
+#[derive(Clone)]
+pub(super) struct Client {
+    http: reqwest::Client,
+    /// Values that are hidden in errors.
+    secrets: Arc<[String]>,
+    pace: Arc<Mutex<Pace>>,
+    /// The reason why the last message could not be sent.
+    fault: Fault,
+}
+
+impl Http {
+    /// Prepares the connection to a server. Must be called on a runtime.
+    ///
+    /// # Errors
+    /// The address or a header can't be used.
+    pub(super) fn new(
+        server: &McpServer,
+        clients: &HttpClients,
+        grace: Duration,
+        calls: Calls,
+        fault: Fault,
+    ) -> Result<Self, String> {
+        let url = checked_url(server)?;
+        let mut config = StreamableHttpClientTransportConfig::with_uri(url)
+            .custom_headers(headers(server)?)
+            .max_sse_event_size(MAX_MESSAGE)
+            .max_json_response_size(MAX_MESSAGE)
+            .control_request_timeout(grace / 2);
+        let mut retries = ExponentialBackoff::default();
+        retries.max_times = Some(MAX_RETRIES);
+        retries.base_duration = RETRY_DELAY;
+        config.retry_config = Arc::new(retries);
+        let client = Client {
+            http: clients(url)?,
+            secrets: secrets(server).into(),
+            pace: Arc::default(),
+            fault: fault.clone(),
+        };
+        let inner = StreamableHttpClientTransport::with_client(client, config);
+        Ok(Self { inner, requests: Arc::default(), calls, fault })
+    }
+}
+
+/// The address of a server.
+///
+/// # Errors
+/// A variable in it is not set.
+pub(super) fn checked_url(server: &McpServer) -> Result<&str, String> {
+    let url = server.url.as_deref().unwrap_or_default();
+    match missing_mcp_variable(url) {
+        Some(name) => Err(missing("`url`", name)),
+        None => Ok(url),
+    }
+}
+
+fn missing(place: &str, name: &str) -> String {
+    format!(
+        "the variable {name} in its {place} is not set where the session was opened; set it, and \
+         open the session again"
+    )
+}
+
+/// The headers of a server.
+///
+/// # Errors
+/// A variable in one is not set, or it can't be sent.
+pub(super) fn headers(server: &McpServer) -> Result<HashMap<HeaderName, HeaderValue>, String> {
+    let mut headers = HashMap::new();
+    for (name, value) in &server.headers {
+        if let Some(variable) = missing_mcp_variable(value) {
+            return Err(missing(&format!("header `{name}`"), variable));
+        }
+        let unusable = || format!("its header `{name}` can't be sent");
+        let key = HeaderName::try_from(name).map_err(|_| unusable())?;
+        let mut value = HeaderValue::try_from(value).map_err(|_| unusable())?;
+        value.set_sensitive(true);
+        headers.insert(key, value);
+    }
+    Ok(headers)
+}
+
+/// The values that errors must not show: those of headers, also without a scheme such as `Bearer`.
+pub(super) fn secrets(server: &McpServer) -> Vec<String> {
+    let values = server.headers.values();
+    let parts = values.flat_map(|value| [Some(value.as_str()), value.split_whitespace().last()]);
+    parts.flatten().map(str::to_owned).collect()
+}
+
+/// A message of ours that is being sent. If it answers a request of the server, that request counts
+/// until this is dropped.
+pub(super) struct Sending(Option<Arc<AtomicUsize>>);
+
+impl Sending {
+    pub(super) fn new(message: &TxJsonRpcMessage<RoleClient>, requests: &Arc<AtomicUsize>) -> Self {
+        let is_answer = matches!(message, JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_));
+        Self(is_answer.then(|| Arc::clone(requests)))
+    }
+}
+
+impl Drop for Sending {
+    fn drop(&mut self) {
+        let answered = |requests: usize| Some(requests.saturating_sub(1));
+        if let Some(requests) = &self.0 {
+            // Never fails: the function always returns a value.
+            let _ = requests.fetch_update(Ordering::Relaxed, Ordering::Relaxed, answered);
+        }
+    }
+}
+
+/// Counts a message of the server that is a request.
+///
+/// # Errors
+/// Too many requests have no answer yet.
+pub(super) fn count_request(
+    message: &RxJsonRpcMessage<RoleClient>,
+    requests: &AtomicUsize,
+) -> Result<(), String> {
+    let is_request = matches!(message, JsonRpcMessage::Request(_));
+    match is_request && requests.fetch_add(1, Ordering::Relaxed) >= MAX_REQUESTS {
+        true => {
+            Err(format!("it sent more than {MAX_REQUESTS} requests without waiting for answers"))
+        }
+        false => Ok(()),
+    }
+}
+
+impl Transport<RoleClient> for Http {
+    type Error = HttpFailure;
+
+    fn send(
+        &mut self,
+        message: TxJsonRpcMessage<RoleClient>,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        let sending = Sending::new(&message, &self.requests);
+        let sent = self.inner.send(message);
+        async move {
+            let _sending = sending;
+            sent.await
+        }
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+        loop {
+            match self.inner.receive().await? {
+                JsonRpcMessage::Notification(JsonRpcNotification {
+                    notification: ServerNotification::ProgressNotification(progress),
+                    ..
+                }) => self.calls.progress(progress.params),
+                message => match count_request(&message, &self.requests) {
+                    Ok(()) => return Some(message),
+                    Err(why) => {
+                        self.fault.replace(Some(why));
+                        return None;
+                    }
+                },
+            }
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), Self::Error> {
+        self.inner.close().await
+    }
+}
+
+/// The time of the last request for a stream, and the least time to the next one.
+struct Pace {
+    last: Option<tokio::time::Instant>,
+    delay: Duration,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { last: None, delay: STREAM_DELAY }
+    }
+}
+
+impl Pace {
+    /// The time when the next request for a stream may be sent, which it then is.
+    fn next(&mut self, now: tokio::time::Instant) -> tokio::time::Instant {
+        let Some(last) = self.last else {
+            self.last = Some(now);
+            return now;
+        };
+        if now.saturating_duration_since(last) >= self.delay * 2 {
+            self.delay = STREAM_DELAY;
+        }
+        let next = now.max(last + self.delay);
+        self.delay = (self.delay * 2).min(MAX_STREAM_DELAY);
+        self.last = Some(next);
+        next
+    }
+}
+
+impl Client {
+    /// Waits so that streams which end at once are not opened again without a pause.
+    async fn keep_pace(&self) {
+        let now = tokio::time::Instant::now();
+        let next = self.pace.lock().unwrap_or_else(PoisonError::into_inner).next(now);
+        tokio::time::sleep_until(next).await;
+    }
+
+    fn in_words(&self, error: StreamableHttpError<reqwest::Error>) -> HttpFailure {
+        in_words(error, &self.secrets)
+    }
+}
+
+type Headers = HashMap<HeaderName, HeaderValue>;
+
+impl StreamableHttpClient for Client {
+    type Error = HttpError;
+
+    async fn post_message(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        auth: Option<String>,
+        headers: Headers,
+    ) -> Result<StreamableHttpPostResponse, HttpFailure> {
+        let limits = StreamableHttpResponseLimits::default();
+        self.post_message_with_response_limits(uri, message, session, auth, headers, limits).await
+    }
+
+    async fn post_message_with_response_limits(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        auth: Option<String>,
+        headers: Headers,
+        limits: StreamableHttpResponseLimits,
+    ) -> Result<StreamableHttpPostResponse, HttpFailure> {
+        let http = &self.http;
+        let posted =
+            http.post_message_with_response_limits(uri, message, session, auth, headers, limits);
+        let posted = posted.await.map_err(|error| self.in_words(error));
+        self.fault.replace(posted.as_ref().err().map(text));
+        posted
+    }
+
+    async fn delete_session(
+        &self,
+        uri: Arc<str>,
+        session: Arc<str>,
+        auth: Option<String>,
+        headers: Headers,
+    ) -> Result<(), HttpFailure> {
+        let deleted = self.http.delete_session(uri, session, auth, headers).await;
+        deleted.map_err(|error| self.in_words(error))
+    }
+
+    async fn get_stream(
+        &self,
+        uri: Arc<str>,
+        session: Option<Arc<str>>,
+        last_event: Option<String>,
+        auth: Option<String>,
+        headers: Headers,
+    ) -> Result<BoxedSseResponse, HttpFailure> {
+        let max = MAX_MESSAGE;
+        self.get_stream_with_max_sse_event_size(uri, session, last_event, auth, headers, max).await
+    }
+
+    async fn get_stream_with_max_sse_event_size(
+        &self,
+        uri: Arc<str>,
+        session: Option<Arc<str>>,
+        last_event: Option<String>,
+        auth: Option<String>,
+        headers: Headers,
+        max: usize,
+    ) -> Result<BoxedSseResponse, HttpFailure> {
+        self.keep_pace().await;
+        let http = &self.http;
+        let stream =
+            http.get_stream_with_max_sse_event_size(uri, session, last_event, auth, headers, max);
+        stream.await.map_err(|error| self.in_words(error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn m_h2_streams_that_end_at_once_are_opened_ever_more_rarely() {
+        let begin = tokio::time::Instant::now();
+        let mut pace = Pace::default();
+        assert_eq!(pace.next(begin), begin);
+        let mut last = begin;
+        for delay in [250, 500, 1_000, 2_000, 4_000, 5_000, 5_000] {
+            let next = pace.next(last);
+            assert_eq!(next - last, Duration::from_millis(delay));
+            last = next;
+        }
+        let later = last + Duration::from_secs(10);
+        assert_eq!(pace.next(later), later);
+        assert_eq!(pace.next(later) - later, Duration::from_millis(500));
+    }
+}

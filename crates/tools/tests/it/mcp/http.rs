@@ -1,0 +1,76 @@
+//! Servers over streamable HTTP that we did not write.
+
+use holdpoint_common::{AskRequest, QuestionReply, QuestionResponse};
+use holdpoint_tools::testing::{Calling, rounds};
+use holdpoint_tools::{AskReply, ToolError};
+use serde_json::json;
+
+use super::http_server::HttpServer;
+use super::session::Session;
+
+/// Answers the fields of a question.
+fn reply(calling: &Calling, answer: impl Fn(&str) -> Option<&'static str>) {
+    let AskRequest::Question(request) = calling.wait_asked() else { panic!("not a question") };
+    assert_eq!(request.tool_name, "MCP server s");
+    let replies = request.questions.iter().map(|question| {
+        let id = question.id.clone();
+        QuestionReply { answer: answer(&id).map(str::to_owned), id }
+    });
+    let replies = QuestionResponse::Replied { replies: replies.collect() };
+    calling.answer(AskReply::Question(replies));
+}
+
+#[test]
+fn m_h2_server_everything_is_called_over_http() {
+    let server = HttpServer::everything();
+    let mut session = Session::of(server.settings());
+    let names = session.names();
+    for tool in ["echo", "get-sum", "get-tiny-image", "get-structured-content"] {
+        assert!(names.contains(&format!("mcp__s__{tool}")), "{tool}: {names:?}");
+    }
+    assert_eq!(session.output("echo", json!({"message": "hold"})), "Echo: hold\n");
+    let long = session.output("trigger-long-running-operation", json!({"duration": 1, "steps": 4}));
+    for step in 1..4 {
+        assert!(long.contains(&format!("[{step}/4]\n")), "{long}");
+    }
+    assert!(long.trim_end().ends_with("Duration: 1 seconds, Steps: 4."), "{long}");
+    let calling = session.start("mcp__s__trigger-elicitation-request", json!({}));
+    reply(&calling, |id| match id {
+        "name" => Some("Ada"),
+        "check" => Some("true"),
+        _ => None,
+    });
+    let called = calling.wait();
+    assert!(called.output.contains("- Name: Ada"), "{}", called.output);
+    session.end();
+}
+
+#[test]
+fn m_h2_a_cut_cancels_a_call_over_http_and_later_calls_work() {
+    let server = HttpServer::everything();
+    let mut session = Session::of(server.settings());
+    session.names();
+    for _ in 0..rounds(10, 300) {
+        let long = json!({"duration": 600, "steps": 6000});
+        let calling = session.start("mcp__s__trigger-long-running-operation", long);
+        calling.wait_for("[1/6000]");
+        calling.cut();
+        let called = calling.wait();
+        assert!(matches!(called.result, Err(ToolError::Interrupted)), "{called:?}");
+        assert_eq!(called.processes.total(), 0);
+        assert_eq!(session.output("echo", json!({"message": "on"})), "Echo: on\n");
+    }
+    session.end();
+}
+
+#[test]
+fn m_h2_a_server_of_the_modern_era_is_called_over_http() {
+    let server = HttpServer::modern();
+    let mut session = Session::of(server.settings());
+    assert_eq!(session.names(), ["mcp__s__add", "mcp__s__question", "mcp__s__slow"]);
+    let sum = session.output("add", json!({"a": 40, "b": 2}));
+    assert!(sum.starts_with("42\n"), "{sum}");
+    let slow = session.output("slow", json!({"steps": 3}));
+    assert!(slow.contains("[2/3] step 2\n") && slow.contains("finished"), "{slow}");
+    session.end();
+}
