@@ -181,9 +181,17 @@ impl<'a> Call<'a> {
             ServiceError::TransportSend(_) => self.server.end_unreachable(),
             _ => {}
         }
-        let ended = self.context.cancel.run_until_cancelled(self.server.ended());
-        match self.runtime.block_on(ended) {
-            Some(why) => self.failed(&format!("it ended during the call: {why}")),
+        let ended = async {
+            let ended = self.server.ended();
+            match self.server.is_remote {
+                // The stream of this request can end while the connection to the server remains.
+                true => tokio::time::timeout(self.server.grace / 2, ended).await.ok(),
+                false => Some(ended.await),
+            }
+        };
+        match self.runtime.block_on(self.context.cancel.run_until_cancelled(ended)) {
+            Some(Some(why)) => self.failed(&format!("it ended during the call: {why}")),
+            Some(None) => self.failed("it closed the connection before the result came"),
             None => ToolError::Interrupted,
         }
     }

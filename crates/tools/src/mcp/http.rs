@@ -20,6 +20,7 @@ use rmcp::transport::streamable_http_client::{
     StreamableHttpPostResponse, StreamableHttpResponseLimits,
 };
 use rmcp::transport::{StreamableHttpClientTransport, Transport};
+use tokio_util::sync::CancellationToken;
 
 use super::calls::Calls;
 use super::http_error::{HttpError, HttpFailure, in_words, text};
@@ -43,9 +44,32 @@ const RETRY_DELAY: Duration = Duration::from_millis(500);
 const STREAM_DELAY: Duration = Duration::from_millis(250);
 const MAX_STREAM_DELAY: Duration = Duration::from_secs(5);
 
+/// How long the start of a server waits for the answer to the request for its own stream.
+const STREAM_WAIT: Duration = Duration::from_secs(1);
+
+/// The stream of a server that belongs to no request. Servers that have a session send requests of
+/// their own in it, and some lose those that they send before it is open.
+#[derive(Clone, Default)]
+pub(super) struct OwnStream {
+    /// Cancelled once the server has a session.
+    expected: CancellationToken,
+    /// Cancelled once the stream is open or refused.
+    settled: CancellationToken,
+}
+
+impl OwnStream {
+    /// Waits until the stream is open or refused, if the server has a session.
+    pub(super) async fn settled(&self) {
+        if self.expected.is_cancelled() {
+            let _ = tokio::time::timeout(STREAM_WAIT, self.settled.cancelled()).await;
+        }
+    }
+}
+
 /// The connection to an address.
 pub(super) struct Http {
     inner: StreamableHttpClientTransport<Client>,
+    own_stream: OwnStream,
     /// How many requests of the server have no answer yet.
     requests: Arc<AtomicUsize>,
     calls: Calls,
@@ -59,6 +83,7 @@ pub(super) struct Client {
     /// Values that are hidden in errors.
     secrets: Arc<[String]>,
     pace: Arc<Mutex<Pace>>,
+    own_stream: OwnStream,
     /// The reason why the last message could not be sent.
     fault: Fault,
 }
@@ -89,10 +114,16 @@ impl Http {
             http: clients(url)?,
             secrets: secrets(server).into(),
             pace: Arc::default(),
+            own_stream: OwnStream::default(),
             fault: fault.clone(),
         };
+        let own_stream = client.own_stream.clone();
         let inner = StreamableHttpClientTransport::with_client(client, config);
-        Ok(Self { inner, requests: Arc::default(), calls, fault })
+        Ok(Self { inner, own_stream, requests: Arc::default(), calls, fault })
+    }
+
+    pub(super) fn own_stream(&self) -> OwnStream {
+        self.own_stream.clone()
     }
 }
 
@@ -205,6 +236,9 @@ impl Transport<RoleClient> for Http {
                     Ok(()) => return Some(message),
                     Err(why) => {
                         self.fault.replace(Some(why));
+                        // The worker of `rmcp` only ends once its messages are taken.
+                        self.inner.cancel_token().cancel();
+                        while self.inner.receive().await.is_some() {}
                         return None;
                     }
                 },
@@ -290,6 +324,13 @@ impl StreamableHttpClient for Client {
             http.post_message_with_response_limits(uri, message, session, auth, headers, limits);
         let posted = posted.await.map_err(|error| self.in_words(error));
         self.fault.replace(posted.as_ref().err().map(text));
+        if let Ok(
+            StreamableHttpPostResponse::Json(_, Some(_))
+            | StreamableHttpPostResponse::Sse(_, Some(_)),
+        ) = &posted
+        {
+            self.own_stream.expected.cancel();
+        }
         posted
     }
 
@@ -329,7 +370,9 @@ impl StreamableHttpClient for Client {
         let http = &self.http;
         let stream =
             http.get_stream_with_max_sse_event_size(uri, session, last_event, auth, headers, max);
-        stream.await.map_err(|error| self.in_words(error))
+        let stream = stream.await.map_err(|error| self.in_words(error));
+        self.own_stream.settled.cancel();
+        stream
     }
 }
 

@@ -20,7 +20,7 @@ use tokio::sync::{Notify, watch};
 use super::calls::Calls;
 use super::client::{self, Client};
 use super::content::cut;
-use super::http::{self, Http, HttpClients};
+use super::http::{self, Http, HttpClients, OwnStream};
 use super::http_error;
 use super::listing::{self, Listing};
 use super::server::{Connection, Control, State};
@@ -174,6 +174,7 @@ impl ServerThread {
             roots: client::roots(self.launch.session.workspace.root()),
             tools_changed: Arc::clone(&tools_changed),
         };
+        let mut own_stream = OwnStream::default();
         let connecting = async {
             let service = match streams {
                 Some((input, output)) => {
@@ -182,17 +183,23 @@ impl ServerThread {
                         stdio.map_err(|error| format!("its streams can't be used: {error}"))?;
                     self.connect(client(), stdio, either_era()).await
                 }
-                None => match self.connect(client(), self.http(&fault)?, either_era()).await {
-                    // The server answers anything: it does not know the modern era.
-                    Err(ClientInitializeError::ExpectedInitResult(_)) => {
-                        let legacy = ClientLifecycleMode::Initialize;
-                        self.connect(client(), self.http(&fault)?, legacy).await
+                None => {
+                    let http = self.http(&fault)?;
+                    own_stream = http.own_stream();
+                    match self.connect(client(), http, either_era()).await {
+                        // The server answers anything: it does not know the modern era.
+                        Err(ClientInitializeError::ExpectedInitResult(_)) => {
+                            let http = self.http(&fault)?;
+                            own_stream = http.own_stream();
+                            self.connect(client(), http, ClientLifecycleMode::Initialize).await
+                        }
+                        connected => connected,
                     }
-                    connected => connected,
-                },
+                }
             };
             let service = service.map_err(|error| start_error(&error))?;
             let listing = self.list(&service).await?;
+            own_stream.settled().await;
             let subscription = subscribe(&service).await;
             Ok::<_, String>((service, listing, subscription))
         };

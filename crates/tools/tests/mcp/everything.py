@@ -42,6 +42,7 @@ def serve_http():
 
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
+    listener.listen()
     print(listener.getsockname()[1], flush=True)
     app = server.streamable_http_app(host="127.0.0.1")
     uvicorn.Server(uvicorn.Config(app, log_level="error")).run(sockets=[listener])

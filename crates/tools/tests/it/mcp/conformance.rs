@@ -66,7 +66,7 @@ fn conforms(revision: &str) {
     let results = tempfile::tempdir().unwrap();
     let suite = installed::npm("conformance/dist/index.js");
     let failures = installed::folder().join("conformance.yml");
-    let mut command = Command::new("node");
+    let mut command = Command::new(installed::node());
     command.arg(suite).args(["client", "--requirements", revision, "--timeout", "120000"]);
     command.arg("--command").arg(words.join(" ")).arg("--expected-failures").arg(failures);
     command.arg("--output-dir").arg(results.path()).current_dir(results.path());

@@ -83,20 +83,21 @@ fn m_h2_an_address_that_can_not_be_reached_is_reported_with_a_hint() {
 fn m_h2_an_answer_over_http_without_a_message_costs_its_own_call() {
     for (kind, why) in [
         ("endless-header", "the connection broke off: "),
-        ("endless-line", "closed before its final response"),
+        ("endless-line", "it closed the connection before the result came"),
         ("endless-json", "it sent a message of more than 16777216 bytes"),
         ("garbage-json", "its answer is not a message: "),
-        ("garbage-events", "closed before its final response"),
+        ("garbage-events", "it closed the connection before the result came"),
         ("error-500", "it answered with HTTP 500"),
         ("error-400", "it answered with HTTP 400 Bad Request: no luck with ***"),
         ("redirect-loop", "it redirects to another address"),
-        ("closes-mid-event", "closed before its final response"),
+        ("closes-mid-event", "it closed the connection before the result came"),
         // It is not unpacked.
         ("gzip", "its answer is not a message: "),
     ] {
         let server = HttpServer::bad(kind, &[]);
         let headers = [("Authorization".to_owned(), "Bearer right-key".to_owned())].into();
-        let mut session = beside_a_good_one(McpServer { headers, ..server.settings() });
+        let settings = McpServer { headers, timeout_s: 20, ..server.settings() };
+        let mut session = beside_a_good_one(settings);
         assert_eq!(session.names(), ["mcp__good__work", "mcp__s__work"], "{kind}");
         for _ in 0..2 {
             let error = session.error("work");
@@ -112,7 +113,7 @@ fn m_h2_an_answer_over_http_without_a_message_costs_its_own_call() {
 #[test]
 fn m_h2_requests_of_a_server_over_http_are_bounded() {
     let server = HttpServer::bad("requests", &[]);
-    let mut session = beside_a_good_one(server.settings());
+    let mut session = beside_a_good_one(McpServer { timeout_s: 10, ..server.settings() });
     session.names();
     // Answers are sent one after the other, and the server does not wait for them.
     let error = session.error("work");

