@@ -71,6 +71,7 @@ pub(super) fn http_clients() -> HttpClients {
             .with_root_certificates(rustls::RootCertStore::empty())
             .with_no_client_auth();
         let builder = reqwest::Client::builder().tls_backend_preconfigured(tls).no_proxy();
+        let builder = builder.redirect(reqwest::redirect::Policy::none());
         builder.build().map_err(|error| error.to_string())
     })
 }
