@@ -31,6 +31,9 @@ pub enum PolicyClass {
     RunSandboxed,
     /// Extends the sandbox of a command, or runs it outside.
     LeaveSandbox,
+    /// Starts a hosted agent that gets more than the sandbox allows, or has none. Every mode but `all`
+    /// asks about it.
+    StartAgent,
 }
 
 /// The mode of a policy: its verdict on calls that no rule covers.
@@ -77,8 +80,10 @@ impl PolicyMode {
             | (Self::All, _)
             | (Self::Edits | Self::Sandboxed, C::Write)
             | (Self::Sandboxed, C::RunSandboxed) => Verdict::Allow,
+            (Self::Readonly, C::StartAgent) | (Self::Ask | Self::Edits | Self::Sandboxed, _) => {
+                Verdict::Ask
+            }
             (Self::Readonly, _) => Verdict::Deny,
-            (Self::Ask | Self::Edits | Self::Sandboxed, _) => Verdict::Ask,
         }
     }
 }

@@ -12,17 +12,23 @@
 //! - [`HostedSource`](source::HostedSource) starts the program before a step that needs it, and ends
 //!   it when a turn is cut and with the session.
 //!
+//! If the agent gets more than the sandbox of the session, its start is a call of the tool, too, which
+//! the user approves: see [`Needs`](needs::Needs).
+//!
 //! All three share the [`Link`](link::Link) to the program. Only one of them uses it at a time: a
 //! session's turn either reads an answer or runs a call. Everything that an agent sends is untrusted
 //! and bounded.
 
 mod ask;
 mod connection;
+mod consent;
 mod conversation;
 mod deferred;
+mod event;
 mod known_calls;
 mod link;
 mod model;
+mod needs;
 mod permission;
 mod protocol;
 mod source;
@@ -36,9 +42,11 @@ use holdpoint_tools::Toolbox;
 use tokio::runtime;
 
 use crate::model::Model;
+use crate::state::State;
 use link::{Link, SharedLink};
 use model::HostedModel;
-use source::HostedSource;
+pub(crate) use needs::check_restrained;
+use source::{Before, HostedSource};
 use tool::HostedTool;
 
 /// The agent that a session hosts. Clones share it.
@@ -58,12 +66,11 @@ impl Hosted {
 
     /// The agent as the model of its session.
     pub(crate) fn model(&self) -> Arc<dyn Model> {
-        Arc::new(HostedModel::new(self.settings.model_name(), Arc::clone(&self.link)))
+        Arc::new(HostedModel::new(&self.settings, Arc::clone(&self.link)))
     }
 
-    /// The tools of the session: one that follows the agent's own calls. `known` is the agent's own
-    /// session from before.
-    pub(crate) fn toolbox(&self, known: Option<&str>) -> Toolbox {
+    /// The tools of the session: one that follows the agent's own calls.
+    pub(crate) fn toolbox(&self, state: &State) -> Toolbox {
         let tool = HostedTool::new(
             Arc::clone(&self.settings),
             Arc::clone(&self.link),
@@ -72,7 +79,10 @@ impl Hosted {
         let source = HostedSource::new(
             Arc::clone(&self.settings),
             Arc::clone(&self.link),
-            known.map(str::to_owned),
+            Before {
+                session: state.agent_session().map(str::to_owned),
+                approved: consent::approved_before(&state.history()),
+            },
         );
         Toolbox::new().with(move || tool.clone()).with_source(Box::new(source))
     }

@@ -47,6 +47,8 @@ pub(crate) struct SandboxedSession {
     pub(crate) workspace: PathBuf,
     pub(crate) env: Vec<(String, String)>,
     pub(crate) policy: PolicyMode,
+    /// Whether the session hosts an agent, whose tools are not ours.
+    pub(crate) hosts_agent: bool,
     pub(crate) settings: SandboxSettings,
 }
 
@@ -161,7 +163,7 @@ impl Maker {
         folders: &SandboxFolders,
         session: &SandboxedSession,
     ) -> Result<SandboxProfile, String> {
-        let SandboxedSession { id, workspace, env, policy, settings } = session;
+        let SandboxedSession { id, workspace, env, policy, hosts_agent, settings } = session;
         // A client can name another home folder than that of the user.
         let named = env.iter().rev().find(|(name, _)| name == "HOME");
         let named = named.and_then(|(_, home)| Path::new(home).canonicalize().ok());
@@ -190,7 +192,9 @@ impl Maker {
             .hidden(settings.hidden.iter().map(expand))
             .own_folders(self.own_folders.clone())
             .host_rules(&self.host_rules[0], &self.host_rules[1])
-            .network(settings.network);
+            .network(settings.network)
+            // The policy keeps our own tools from writing, but not those of an agent.
+            .read_only(*hosts_agent && *policy == PolicyMode::Readonly);
         Ok(match policy {
             // It allows all changes.
             PolicyMode::All => profile,

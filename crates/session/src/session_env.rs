@@ -156,6 +156,7 @@ impl EngineEnv {
             workspace: PathBuf::from(&settings.workspace),
             env: workspace.env().to_vec(),
             policy: mode,
+            hosts_agent: settings.agent.is_some(),
             settings: settings.sandbox.clone(),
         };
         let sandbox = self.sandboxes.sandbox(sandboxed).await;
@@ -175,6 +176,7 @@ impl EngineEnv {
             workspace: PathBuf::from(&settings.workspace),
             env: env.clone(),
             policy: settings.policy,
+            hosts_agent: settings.agent.is_some(),
             settings: settings.sandbox.clone(),
         };
         let sandbox = self.sandboxes.sandbox(sandboxed).await;
@@ -220,7 +222,7 @@ impl SessionEnv {
     /// Creates the tools of the session.
     pub(crate) fn make_toolbox(&self, state: &State) -> Toolbox {
         if let Some(hosted) = &self.hosted {
-            return hosted.toolbox(state.agent_session());
+            return hosted.toolbox(state);
         }
         let gone = gone_servers::notice(&state.history(), &self.mcp_servers);
         let mut toolbox = (self.toolbox)(state.settings());

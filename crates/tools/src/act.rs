@@ -28,6 +28,11 @@ pub enum Act {
         /// The tool's own name.
         tool: String,
     },
+    /// Starts the hosted agent of this name, which gets more than the sandbox allows, or has none.
+    StartAgent {
+        /// The name of the agent.
+        name: String,
+    },
     /// Has any other effect.
     Other,
 }
@@ -45,6 +50,7 @@ impl Act {
             Self::Write(_) => PolicyClass::Write,
             Self::Command(_) | Self::Mcp { .. } | Self::Other => PolicyClass::Run,
             Self::Widen(_) => PolicyClass::LeaveSandbox,
+            Self::StartAgent { .. } => PolicyClass::StartAgent,
         }
     }
 }

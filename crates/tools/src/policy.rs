@@ -1,5 +1,6 @@
 //! The policy of a session: the rules and the mode that allow a tool call, ask about it or deny it.
 
+mod agent_rule;
 mod builtins;
 mod command;
 mod command_effects;
@@ -200,6 +201,7 @@ impl Policy {
                 Act::Command(command) => self.judge_command(tool, command, git, &mut parts),
                 Act::Widen(widening) => parts.push(self.judge_widening(tool, widening)),
                 Act::Mcp { server, tool: name } => parts.push(self.judge_mcp(tool, server, name)),
+                Act::StartAgent { name } => parts.push(self.judge_start(name)),
                 Act::Internal | Act::Other => {
                     let what = format!("use {tool}");
                     let allowed = |policy: &Self| {
@@ -231,6 +233,17 @@ impl Policy {
         };
         self.judge_act(PolicyClass::Run, matches, allowed)
             .into_part(format!("call {} of the MCP server {server}", line(name)))
+    }
+
+    /// Judges the start of a hosted agent. Rules that allow the calls of agents do not allow it.
+    fn judge_start(&self, agent: &str) -> Part {
+        let allowed = |policy: &Self| {
+            let mut rules = policy.rules.allow.iter();
+            let rule = rules.find(|rule| rule.matches_agent(agent) == Match::Yes);
+            rule.map(allowed_by).ok_or(None)
+        };
+        self.judge_act(PolicyClass::StartAgent, |rule| rule.matches_agent(agent), allowed)
+            .into_part(format!("start the agent {}", line(agent)))
     }
 
     /// Judges a widening of the sandbox. Rules that allow the command do not allow it.

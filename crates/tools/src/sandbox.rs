@@ -103,7 +103,8 @@ impl Sandbox {
     }
 
     /// The reason why processes can't be given single domains; `None` if they can.
-    pub(crate) fn lacks_domains(&self) -> Option<&'static str> {
+    #[must_use]
+    pub fn lacks_domains(&self) -> Option<&'static str> {
         match &*self.0 {
             _ if !proxy::HAS_PROXY => Some("this program has no proxy for them"),
             Method::Landlock(_) => Some("the kernel can't restrict hosts at the level landlock"),

@@ -14,7 +14,7 @@ use std::borrow::Cow;
 use std::fmt::Write;
 use std::ops::Range;
 
-pub use command::command;
+pub use command::{command, command_anywhere};
 pub(crate) use diff::{CONTEXT, Hunk, diff_of, with_encoding};
 pub use diff::{TooMuch, diff};
 

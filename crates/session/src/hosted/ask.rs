@@ -7,7 +7,7 @@ use holdpoint_common::PauseResponse;
 use holdpoint_tools::{Intent, Judgement, Subject, ToolContext};
 use tokio::sync::mpsc;
 
-use super::link::Permission;
+use super::event::Permission;
 
 /// The most Confirms that one call has open. Further ones are raised later.
 pub(super) const MAX_OPEN: usize = 16;

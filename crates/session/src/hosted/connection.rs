@@ -119,7 +119,9 @@ impl Message<'_> {
                     }
                     (None, result) => Ok(result.or_else(|| nothing().ok())?),
                 };
-                Some(Incoming::Reply { id: id.as_u64()?, result })
+                // Some agents send the id back as a text.
+                let number = id.as_u64().or_else(|| id.as_str()?.parse().ok());
+                Some(Incoming::Reply { id: number?, result })
             }
             _ => None,
         }
@@ -228,6 +230,11 @@ impl Connection {
         let finished = finish(process, &processes);
         drop(background);
         finished
+    }
+
+    /// Whether the program has ended.
+    pub(super) fn has_ended(&self) -> bool {
+        self.process.as_ref().is_none_or(|process| process.wait_by(Some(Instant::now())).is_some())
     }
 
     /// Begins to end the program. Returns at once.

@@ -4,6 +4,7 @@
 use holdpoint_common::{BlockKind, ToolStatus};
 use serde_json::Value;
 
+use super::consent;
 use crate::model::Message;
 
 /// The most bytes of the conversation that is sent as text. The oldest messages are left out.
@@ -29,16 +30,17 @@ pub(super) struct Conversation {
 impl Conversation {
     /// Reads the messages of a request.
     pub(super) fn of(messages: &[Message]) -> Self {
-        let (before, prompt) = match messages {
+        let messages = consent::without_requests(messages);
+        let (before, prompt) = match &messages[..] {
             [before @ .., Message::User(text)] => (before, text.clone()),
-            _ => (messages, CONTINUE.to_owned()),
+            messages => (messages, CONTINUE.to_owned()),
         };
         Self { before: text(before), prompt }
     }
 }
 
 /// The newest of these messages as text, and a line that ends them; `None` if there are none.
-fn text(messages: &[Message]) -> Option<String> {
+fn text(messages: &[&Message]) -> Option<String> {
     let mut parts: Vec<String> = Vec::new();
     let mut bytes = 0;
     for message in messages.iter().rev() {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::link::AgentEvent;
+use super::event::AgentEvent;
 
 /// The most bytes of text that are kept, and the most events.
 const MAX_BYTES: usize = 1024 * 1024;

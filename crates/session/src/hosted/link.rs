@@ -1,26 +1,25 @@
 //! The link to an agent: its connection, its open turn, and the events that were not used yet.
 
+mod ending;
+mod incoming;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
 
-use holdpoint_common::{AgentStart, EndedProcesses};
+use holdpoint_common::AgentStart;
 use holdpoint_tools::Workspace;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::sync::Mutex;
-use tokio::task::JoinHandle;
 
+use self::ending::Ending;
 use super::connection::{Connection, Incoming, RpcError};
+use super::consent::Consent;
 use super::conversation::Conversation;
 use super::deferred::Deferred;
-use super::known_calls::{Change, KnownCalls};
-use super::protocol::{
-    self, INVALID_PARAMS, METHOD_NOT_FOUND, PermissionRequest, TurnReply, Update, method,
-};
-
-/// The most permission requests that wait for a reply. With another one, the agent is ended.
-const MAX_REQUESTS: usize = 64;
+use super::event::Permission;
+use super::known_calls::KnownCalls;
+use super::protocol::{self, METHOD_NOT_FOUND, method};
 
 /// The link to an agent, for the one that uses it now.
 pub(super) struct Link {
@@ -33,6 +32,8 @@ pub(super) struct Link {
     start: Option<AgentStart>,
     /// Whether the agent's session has a prompt.
     is_used: bool,
+    /// The user's approval of the start, where it needs one.
+    pub(super) consent: Consent,
     /// The id of the prompt that has no reply.
     prompt: Option<u64>,
     pub(super) calls: KnownCalls,
@@ -49,12 +50,6 @@ pub(super) struct Link {
     death: Option<String>,
 }
 
-/// An agent that is being ended. Without a reason, it has ended by itself.
-struct Ending {
-    why: String,
-    finishing: JoinHandle<(String, EndedProcesses)>,
-}
-
 /// The link of a session. It is held by the answer that is read, by the call that runs, or while the
 /// agent is started or ended.
 pub(super) type SharedLink = Arc<Mutex<Link>>;
@@ -68,41 +63,6 @@ struct Running {
     workspace: Arc<Workspace>,
 }
 
-/// A permission request.
-#[derive(Debug)]
-pub(super) struct Permission {
-    /// The id of the request.
-    pub(super) id: Value,
-    /// The agent call that it is about.
-    pub(super) call: String,
-    pub(super) allow: Option<String>,
-    pub(super) reject: Option<String>,
-}
-
-/// An event of an agent turn.
-#[derive(Debug)]
-pub(super) enum AgentEvent {
-    Text(String),
-    Thought(String),
-    /// The call with this id begins.
-    Begins(String),
-    /// The call with this id has news, or a permission request.
-    News(String),
-    /// The turn has ended.
-    Ended(TurnReply),
-}
-
-impl AgentEvent {
-    pub(super) fn bytes(&self) -> usize {
-        match self {
-            Self::Text(text) | Self::Thought(text) | Self::Begins(text) | Self::News(text) => {
-                text.len()
-            }
-            Self::Ended(_) => 0,
-        }
-    }
-}
-
 impl Link {
     /// Creates the link to an agent that does not run.
     pub(super) fn shared(name: &str) -> SharedLink {
@@ -112,6 +72,7 @@ impl Link {
             own_session: None,
             start: None,
             is_used: false,
+            consent: Consent::default(),
             prompt: None,
             calls: KnownCalls::default(),
             deferred: Deferred::default(),
@@ -123,12 +84,13 @@ impl Link {
         }))
     }
 
-    /// Whether the agent is ready, and runs with this workspace. In the middle of a turn, the
-    /// workspace does not count.
+    /// Whether the agent is ready, and runs with this workspace. In the middle of a turn, neither the
+    /// workspace nor the end of the program counts: the turn reports its end.
     pub(super) fn is_ready(&self, workspace: &Arc<Workspace>) -> bool {
         self.running.as_ref().is_some_and(|running| {
-            running.is_ready
-                && (self.prompt.is_some() || Arc::ptr_eq(&running.workspace, workspace))
+            let is_current =
+                || Arc::ptr_eq(&running.workspace, workspace) && !running.connection.has_ended();
+            running.is_ready && (self.is_in_turn() || is_current())
         })
     }
 
@@ -237,6 +199,7 @@ impl Link {
     pub(super) fn end_turn(&mut self) {
         self.forget_turn();
         self.death = None;
+        self.consent.end_turn();
     }
 
     fn forget_turn(&mut self) {
@@ -278,98 +241,6 @@ impl Link {
         }
     }
 
-    /// Waits for the next event of the open turn. Can be dropped and called again without a loss.
-    ///
-    /// # Errors
-    /// The reason why the agent has ended. It has no process then.
-    pub(super) async fn receive(&mut self) -> Result<AgentEvent, String> {
-        loop {
-            if self.ending.is_some() {
-                let (why, _) = self.ended().await;
-                self.death = Some(why.clone());
-                return Err(why);
-            }
-            let incoming = self.connection()?.next().await;
-            let event = match incoming {
-                Ok(Some(incoming)) => self.take(incoming),
-                Ok(None) => Err(String::new()),
-                Err(why) => Err(why),
-            };
-            match event {
-                Ok(Some(event)) => return Ok(event),
-                Ok(None) => {}
-                Err(why) => self.begin_end(why),
-            }
-        }
-    }
-
-    /// Takes a message over; `None` if it has no consequence.
-    fn take(&mut self, incoming: Incoming) -> Result<Option<AgentEvent>, String> {
-        match incoming {
-            Incoming::Notification { method, params } if method == method::UPDATE => {
-                let update = match protocol::update(&params) {
-                    Ok(update) => update,
-                    Err(why) => {
-                        tracing::debug!(why, "an update of an agent");
-                        return Ok(None);
-                    }
-                };
-                Ok(match update {
-                    Update::Text(text) => Some(AgentEvent::Text(text)),
-                    Update::Thought(text) => Some(AgentEvent::Thought(text)),
-                    Update::Call(call) => {
-                        let id = call.id.clone();
-                        match self.calls.update(*call, false)? {
-                            Change::Begins => Some(AgentEvent::Begins(id)),
-                            Change::News => Some(AgentEvent::News(id)),
-                            Change::Nothing => None,
-                        }
-                    }
-                    Update::Other => None,
-                })
-            }
-            Incoming::Request { id, method, params } if method == method::PERMISSION => {
-                match protocol::permission(&params) {
-                    Ok(request) => self.take_permission(id, request).map(Some),
-                    Err(message) => {
-                        let error = RpcError { code: INVALID_PARAMS, message };
-                        self.connection()?.reply(&id, Err::<(), _>(error));
-                        Ok(None)
-                    }
-                }
-            }
-            Incoming::Request { id, .. } => {
-                self.connection()?.reply(&id, no_method());
-                Ok(None)
-            }
-            Incoming::Reply { id, result } if self.prompt == Some(id) => {
-                self.prompt = None;
-                let reply = result.map_err(|error| format!("it reported: {}", error.message))?;
-                Ok(Some(AgentEvent::Ended(protocol::turn_reply(&reply)?)))
-            }
-            Incoming::Reply { .. } | Incoming::Notification { .. } => Ok(None),
-        }
-    }
-
-    fn take_permission(
-        &mut self,
-        id: Value,
-        request: PermissionRequest,
-    ) -> Result<AgentEvent, String> {
-        if self.unanswered.len() >= MAX_REQUESTS {
-            return Err(format!("it has more than {MAX_REQUESTS} open permission requests"));
-        }
-        let PermissionRequest { call, allow, reject } = request;
-        let call_id = call.id.clone();
-        let change = self.calls.update(call, true)?;
-        self.unanswered.push(id.clone());
-        self.requests.push_back(Permission { id, call: call_id.clone(), allow, reject });
-        Ok(match change {
-            Change::Begins => AgentEvent::Begins(call_id),
-            Change::News | Change::Nothing => AgentEvent::News(call_id),
-        })
-    }
-
     /// Replies to a permission request: with this option, or that none was chosen.
     pub(super) fn answer(&mut self, id: &Value, option: Option<String>, reason: Option<String>) {
         self.unanswered.retain(|unanswered| unanswered != id);
@@ -385,71 +256,6 @@ impl Link {
         if let Ok(connection) = self.connection() {
             connection.flush().await;
         }
-    }
-
-    /// Cancels the open turn, and waits at most this long for its end.
-    pub(super) async fn cancel(&mut self, wait: Duration) {
-        for id in std::mem::take(&mut self.unanswered) {
-            self.answer(&id, None, None);
-        }
-        let (Some(Running { connection, .. }), Some(session)) =
-            (&mut self.running, &self.own_session)
-        else {
-            return;
-        };
-        connection.notify(method::CANCEL, protocol::cancel(session));
-        let Some(prompt) = self.prompt.take() else { return };
-        let replied = async {
-            while let Ok(Some(incoming)) = connection.next().await {
-                if matches!(incoming, Incoming::Reply { id, .. } if id == prompt) {
-                    return;
-                }
-            }
-        };
-        let _ = tokio::time::timeout(wait, replied).await;
-    }
-
-    /// Begins to end the agent, because its session has ended. It can end by itself at the end of its
-    /// input. Returns at once.
-    pub(super) fn close(&mut self) {
-        self.running = None;
-    }
-
-    /// Ends the agent and everything it started, and waits for that. Without a reason in `why`, the
-    /// agent has ended by itself. Returns the reason, with the error output.
-    pub(super) async fn end(&mut self, why: String) -> (String, EndedProcesses) {
-        self.begin_end(why);
-        self.ended().await
-    }
-
-    /// Begins to end the agent, for this reason. Without one, it has ended by itself.
-    fn begin_end(&mut self, why: String) {
-        if let Some(Running { connection, .. }) = self.running.take() {
-            if !why.is_empty() {
-                connection.end();
-            }
-            let finishing = tokio::task::spawn_blocking(move || connection.finish());
-            self.ending = Some(Ending { why, finishing });
-        }
-    }
-
-    /// Waits until an agent that is being ended has ended. Can be dropped and called again without a
-    /// loss.
-    async fn ended(&mut self) -> (String, EndedProcesses) {
-        let Some(ending) = &mut self.ending else { return Default::default() };
-        let (text, ended) = (&mut ending.finishing).await.unwrap_or_default();
-        let why = std::mem::take(&mut ending.why);
-        self.ending = None;
-        self.forget_turn();
-        let why = match why.is_empty() {
-            true => format!("{}: {text}", self.name),
-            false => {
-                let wrote = text.split_once("; it wrote: ").map(|(_, wrote)| wrote);
-                let wrote = wrote.map(|wrote| format!("; it wrote: {wrote}")).unwrap_or_default();
-                format!("{}: {why}{wrote}", self.name)
-            }
-        };
-        (why, ended)
     }
 }
 

@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 use futures_util::stream;
-use holdpoint_common::Usage;
+use holdpoint_common::{AgentSettings, Usage};
+use serde_json::Value;
 use tokio::sync::OwnedMutexGuard;
 
 use super::conversation::Conversation;
-use super::link::{AgentEvent, Link, SharedLink};
+use super::event::AgentEvent;
+use super::link::{Link, SharedLink};
 use super::protocol::{Stop, TurnReply};
 use super::tool::TOOL;
 use crate::model::{Model, ModelError, ModelEvent, ModelRequest, ModelStream};
@@ -17,11 +19,14 @@ use crate::model::{Model, ModelError, ModelEvent, ModelRequest, ModelStream};
 /// An agent as a model.
 pub(super) struct HostedModel {
     name: String,
+    /// The name of the agent.
+    agent: Arc<str>,
     link: SharedLink,
 }
 
 /// An answer that is being read.
 struct Answer {
+    agent: Arc<str>,
     link: Source,
     /// The conversation, if the agent may not have its newest prompt yet.
     conversation: Option<Conversation>,
@@ -37,8 +42,8 @@ enum Source {
 }
 
 impl HostedModel {
-    pub(super) fn new(name: String, link: SharedLink) -> Self {
-        Self { name, link }
+    pub(super) fn new(settings: &AgentSettings, link: SharedLink) -> Self {
+        Self { name: settings.model_name(), agent: settings.name.as_str().into(), link }
     }
 }
 
@@ -54,6 +59,7 @@ impl Model for HostedModel {
 
     fn stream(&self, request: &ModelRequest) -> ModelStream {
         let answer = Answer {
+            agent: Arc::clone(&self.agent),
             link: Source::Free(Arc::clone(&self.link)),
             conversation: Some(Conversation::of(&request.messages)),
             ready: VecDeque::new(),
@@ -96,6 +102,11 @@ impl Answer {
         if let Some(conversation) = self.conversation.take()
             && !link.is_in_turn()
         {
+            let request = link.consent.request(&self.agent);
+            if let Some(arguments) = request.map_err(|why| format!("{}: {why}", self.agent))? {
+                self.end_with_call(None, &arguments);
+                return Ok(());
+            }
             let start = link.send_prompt(conversation).await?;
             let start = start.map(|(session, how)| ModelEvent::AgentStarted { session, how });
             self.ready.extend(start);
@@ -123,9 +134,13 @@ impl Answer {
     fn call(&mut self, id: String) {
         let Source::Held(link) = &self.link else { return };
         let Some(call) = link.calls.get(&id) else { return };
-        let arguments = call.arguments(&id).to_string();
-        let call =
-            ModelEvent::Call { id: Some(id), name: TOOL.to_owned(), arguments, signature: None };
+        let arguments = call.arguments(&id);
+        self.end_with_call(Some(id), &arguments);
+    }
+
+    fn end_with_call(&mut self, id: Option<String>, arguments: &Value) {
+        let arguments = arguments.to_string();
+        let call = ModelEvent::Call { id, name: TOOL.to_owned(), arguments, signature: None };
         // The agent reports its usage at the end of its turn.
         self.ready.extend([call, ModelEvent::Usage(Usage::default())]);
         self.done = true;

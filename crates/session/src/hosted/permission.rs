@@ -4,6 +4,7 @@
 //! sandbox, and not the policy, limits an agent that does not tell the truth.
 
 use std::fmt::Write;
+use std::path::Path;
 
 use holdpoint_tools::{Act, Intent, Place, Workspace, shown};
 use serde_json::Value;
@@ -30,9 +31,13 @@ pub(super) fn intent(
     if call.paths_cut {
         return Err("the call names too many files, or one with too long a path".to_owned());
     }
-    let command = command(call);
+    let command = command(call, workspace);
     let acts = match (call.kind, &command) {
-        (Some(CallKind::Execute), Some(command)) => vec![Act::Command(command.clone())],
+        (Some(CallKind::Execute), Some(command)) => {
+            // A rule that allows the command does not allow the rest of the input.
+            let rest = command.has_more.then_some(Act::Other);
+            [Act::Command(command.text.clone())].into_iter().chain(rest).collect()
+        }
         (Some(CallKind::Read), _) => places(call, workspace, Act::Read),
         (Some(CallKind::Search), _) => places(call, workspace, Act::Walk),
         (Some(CallKind::Write), _) => places(call, workspace, Act::Write),
@@ -45,17 +50,27 @@ pub(super) fn intent(
         Some(CallKind::Read | CallKind::Search) => format!("{agent}: read files? {title}"),
         _ => format!("{agent}: {title}?"),
     };
-    let details = details(call, command.as_deref(), workspace);
+    let details = details(call, command.as_ref(), workspace);
     if details.len() > MAX_DETAILS {
         return Err(too_large());
     }
     Ok(Intent { acts, message, details: Some(details), always: None })
 }
 
+/// The command of a call.
+struct Command {
+    text: String,
+    /// Whether it runs in the workspace: the agent names no other folder.
+    is_in_workspace: bool,
+    /// Whether the input has more than the command and its description.
+    has_more: bool,
+}
+
 /// The command that a call runs, if the agent names it.
-fn command(call: &KnownCall) -> Option<String> {
-    match call.input.as_ref()?.get("command")? {
-        Value::String(command) => Some(command.clone()),
+fn command(call: &KnownCall, workspace: &Workspace) -> Option<Command> {
+    let input = call.input.as_ref()?.as_object()?;
+    let text = match input.get("command")? {
+        Value::String(command) => command.clone(),
         Value::Array(words) => {
             let words: Option<Vec<_>> = words.iter().map(Value::as_str).collect();
             match words?[..] {
@@ -64,14 +79,30 @@ fn command(call: &KnownCall) -> Option<String> {
                     "bash" | "/bin/bash" | "sh" | "/bin/sh" | "zsh" | "/bin/zsh",
                     "-c" | "-lc",
                     script,
-                ] => Some(script.to_owned()),
-                ref words => {
-                    Some(words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "))
-                }
+                ] => script.to_owned(),
+                ref words => line(words),
             }
         }
-        _ => None,
+        _ => return None,
+    };
+    let is_root =
+        |value: &Value| value.as_str().is_some_and(|folder| Path::new(folder) == workspace.root());
+    let (mut is_in_workspace, mut has_more) = (true, false);
+    for (name, value) in input.iter().filter(|(_, value)| !value.is_null()) {
+        match name.as_str() {
+            "command" => {}
+            "description" if value.is_string() => {}
+            "cwd" | "workdir" if is_root(value) => {}
+            // Any other field can change the folder.
+            _ => (is_in_workspace, has_more) = (false, true),
+        }
     }
+    Some(Command { text, is_in_workspace, has_more })
+}
+
+/// Words as a line for a shell.
+pub(super) fn line(words: &[impl AsRef<str>]) -> String {
+    words.iter().map(|word| quoted(word.as_ref())).collect::<Vec<_>>().join(" ")
 }
 
 /// A word as a shell reads it.
@@ -97,26 +128,39 @@ fn places(call: &KnownCall, workspace: &Workspace, act: fn(Place) -> Act) -> Vec
     if acts.is_empty() { vec![Act::Other] } else { acts }
 }
 
-/// The exact command, the changes of files, or else everything that the agent says about the call.
-fn details(call: &KnownCall, command: Option<&str>, workspace: &Workspace) -> String {
+/// The exact command, the changes of files, and the input if it has more.
+fn details(call: &KnownCall, command: Option<&Command>, workspace: &Workspace) -> String {
     let mut details = String::new();
-    if let Some(command) = command {
-        details.push_str(&shown::command(command, workspace.root()));
+    if let Some(Command { text, is_in_workspace, .. }) = command {
+        details.push_str(&match is_in_workspace {
+            true => shown::command(text, workspace.root()),
+            false => shown::command_anywhere(text),
+        });
         details.push('\n');
     }
     for path in &call.paths {
         let _ = writeln!(details, "file: {}", shown::line(path));
     }
     for content in &call.content {
-        if let Content::Diff { path, old, new } = content {
-            let _ = writeln!(details, "{}", diff(path, old.as_deref(), new));
+        let _ = match content {
+            Content::Diff { path, old, new } => {
+                writeln!(details, "{}", diff(path, old.as_deref(), new))
+            }
+            Content::Text(text) if command.is_none() => writeln!(details, "{}", shown::text(text)),
+            Content::Text(_) => Ok(()),
+        };
+    }
+    if command.is_none_or(|command| command.has_more) {
+        let input = call.input.as_ref().and_then(|input| serde_json::to_string_pretty(input).ok());
+        if let Some(input) = input {
+            if command.is_some() {
+                details.push_str("\nall of its input:\n");
+            }
+            details.push_str(&shown::text(&input));
         }
     }
-    if details.is_empty() || command.is_none() {
-        let input = call.input.as_ref().and_then(|input| serde_json::to_string_pretty(input).ok());
-        details.push_str(&input.map_or_else(String::new, |input| shown::text(&input).into_owned()));
-    }
-    if details.is_empty() { shown::line(&call.title).into_owned() } else { details }
+    // Some agents name the command in the title alone.
+    if command.is_none() { format!("{}\n{details}", shown::line(&call.title)) } else { details }
 }
 
 /// A change of a file, as a diff.

@@ -103,6 +103,8 @@ pub(super) enum Content {
 /// A request to the user for permission.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct PermissionRequest {
+    /// The id of the agent's session.
+    pub(super) session: String,
     pub(super) call: CallUpdate,
     /// The option to allow the call once, or else always.
     pub(super) allow: Option<String>,
@@ -232,17 +234,20 @@ fn usage(reply: &RawValue) -> Option<Usage> {
     })
 }
 
+/// A change, with the id of the agent's session that it belongs to.
+///
 /// # Errors
 /// The reason why the notification can't be read.
-pub(super) fn update(params: &RawValue) -> Result<Update, String> {
-    let update = match read::<v1::SessionNotification>(params)?.update {
+pub(super) fn update(params: &RawValue) -> Result<(String, Update), String> {
+    let v1::SessionNotification { session_id, update, .. } = read(params)?;
+    let update = match update {
         v1::SessionUpdate::AgentMessageChunk(chunk) => Update::Text(block_text(chunk.content)),
         v1::SessionUpdate::AgentThoughtChunk(chunk) => Update::Thought(block_text(chunk.content)),
         v1::SessionUpdate::ToolCall(call) => Update::Call(Box::new(announced(call))),
         v1::SessionUpdate::ToolCallUpdate(update) => Update::Call(Box::new(changed(update))),
         _ => Update::Other,
     };
-    Ok(update)
+    Ok((session_id.0.to_string(), update))
 }
 
 /// # Errors
@@ -260,7 +265,8 @@ pub(super) fn permission(params: &RawValue) -> Result<PermissionRequest, String>
     use v1::PermissionOptionKind::{AllowOnce, RejectAlways, RejectOnce};
     // The user approves this call only.
     let (allow, reject) = (option(&[AllowOnce]), option(&[RejectOnce, RejectAlways]));
-    Ok(PermissionRequest { call: changed(request.tool_call), allow, reject })
+    let session = request.session_id.0.to_string();
+    Ok(PermissionRequest { session, call: changed(request.tool_call), allow, reject })
 }
 
 /// The reply that chooses an option of a permission request. Agents may show the reason to their

@@ -4,31 +4,37 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdpoint_common::{AgentSettings, EndedProcesses};
+use holdpoint_common::{AgentSettings, EndedProcesses, Verdict};
 use holdpoint_tools::shown::prose_line;
 use holdpoint_tools::{Refreshed, SourceContext, ToolSource};
 
-use super::link::SharedLink;
+use super::link::{Link, SharedLink};
+use super::needs::{self, Needs};
 use super::start;
+use super::tool::TOOL;
 
 /// Starts the agent before a step that needs it, and ends it with a turn that is cut, with a turn
 /// that ends before the agent's own turn, and with the session.
 pub(super) struct HostedSource {
     settings: Arc<AgentSettings>,
     link: SharedLink,
-    /// The agent's own session from before, until the first start.
-    known: Option<String>,
+    /// Until the first start.
+    before: Option<Before>,
     /// The time between TERM and KILL, once it is known.
     grace: Duration,
 }
 
+/// The parts of an agent that its session knows from before a restart.
+pub(super) struct Before {
+    /// The agent's own session.
+    pub(super) session: Option<String>,
+    /// The id of the needs that the user has approved.
+    pub(super) approved: Option<String>,
+}
+
 impl HostedSource {
-    pub(super) fn new(
-        settings: Arc<AgentSettings>,
-        link: SharedLink,
-        known: Option<String>,
-    ) -> Self {
-        Self { settings, link, known, grace: Duration::ZERO }
+    pub(super) fn new(settings: Arc<AgentSettings>, link: SharedLink, before: Before) -> Self {
+        Self { settings, link, before: Some(before), grace: Duration::ZERO }
     }
 
     async fn start(&mut self, context: &SourceContext) {
@@ -37,15 +43,40 @@ impl HostedSource {
         if link.has_died() || link.is_ready(&context.workspace) {
             return;
         }
-        if let Some(known) = self.known.take() {
-            link.know_session(known);
+        if let Some(Before { session, approved }) = self.before.take() {
+            session.into_iter().for_each(|session| link.know_session(session));
+            approved.into_iter().for_each(|id| link.consent.approve(id));
         }
-        // It runs with an older policy, or its start was cut.
+        // It runs with an older policy, it has ended, or its start was cut.
         let _ = link.end("it is started again".to_owned()).await;
-        if let Err(why) = start::start(&mut link, &self.settings, context).await {
+        let started = match self.may_start(&mut link, context).await {
+            Ok(true) => start::start(&mut link, &self.settings, context).await,
+            Ok(false) => return,
+            Err(why) => Err(why),
+        };
+        if let Err(why) = started {
             let why = prose_line(&why).into_owned();
             tracing::warn!(agent = self.settings.name, why, "an agent did not start");
             link.set_failure(why);
+        }
+    }
+
+    /// Whether the agent may start now. If not, the user is asked.
+    async fn may_start(&self, link: &mut Link, context: &SourceContext) -> Result<bool, String> {
+        link.consent.not_required();
+        let (settings, workspace) = (Arc::clone(&self.settings), Arc::clone(&context.workspace));
+        let determine = move || {
+            let needs = Needs::of(&settings, &workspace)?;
+            let acts = [needs::start_of(&settings)];
+            Ok((needs, workspace.policy().judge(TOOL, &acts, workspace.root())))
+        };
+        let determined = tokio::task::spawn_blocking(determine).await;
+        let (needs, judgement) = determined.unwrap_or_else(|panic| Err(panic.to_string()))?;
+        match judgement.verdict {
+            _ if !needs.needs_approval => Ok(true),
+            Verdict::Allow => Ok(true),
+            Verdict::Ask => Ok(link.consent.covers(&needs)),
+            Verdict::Deny => Err(format!("its start is denied: {}", judgement.why())),
         }
     }
 

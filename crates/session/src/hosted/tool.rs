@@ -11,8 +11,11 @@ use serde_json::{Value, json};
 use tokio::runtime;
 
 use super::ask::{Answered, Asks};
+use super::consent;
+use super::event::{AgentEvent, Permission};
 use super::known_calls::KnownCall;
-use super::link::{AgentEvent, Link, Permission, SharedLink};
+use super::link::{Link, SharedLink};
+use super::needs::Needs;
 use super::permission;
 use super::protocol::Content;
 
@@ -56,6 +59,19 @@ impl HostedTool {
     }
 }
 
+impl HostedTool {
+    /// Notes that the user has approved the start of the agent.
+    fn approve_start(&self, id: &str, context: &ToolContext) -> Result<ToolOutcome, ToolError> {
+        let needs = Needs::of(&self.agent, context.workspace()).map_err(ToolError::failed)?;
+        if needs.id != id {
+            return Err(ToolError::failed("the needs of the agent have changed meanwhile"));
+        }
+        let link = self.runtime.block_on(context.until_cancelled(self.link.lock()));
+        link.ok_or(ToolError::Interrupted)?.consent.approve(needs.id);
+        Ok(ToolOutcome::text("The agent may start."))
+    }
+}
+
 impl Tool for HostedTool {
     fn name(&self) -> &str {
         TOOL
@@ -66,17 +82,25 @@ impl Tool for HostedTool {
     }
 
     fn schema(&self) -> Value {
-        json!({ "type": "object", "properties": { "id": { "type": "string" } }, "required": ["id"] })
+        let text = json!({ "type": "string" });
+        json!({ "type": "object", "properties": { "id": text, "start": text } })
     }
 
-    /// The agent has begun the call itself, so that there is nothing to approve. Its requests for
-    /// permission are judged while the call runs.
-    fn intent(&self, input: &Value, _: &Workspace) -> Result<Intent, ToolError> {
+    /// The agent has begun its call itself, so that there is nothing to approve. Its requests for
+    /// permission are judged while the call runs. Only its start may need an approval.
+    fn intent(&self, input: &Value, workspace: &Workspace) -> Result<Intent, ToolError> {
+        if consent::requested(input).is_some() {
+            let needs = Needs::of(&self.agent, workspace).map_err(ToolError::failed)?;
+            return Ok(needs.intent(&self.agent));
+        }
         let title = input.get("title").and_then(Value::as_str).unwrap_or_default();
         Ok(Intent::new(Act::Internal, shown::prose_line(title).into_owned()))
     }
 
     fn call(&mut self, input: Value, context: &ToolContext) -> Result<ToolOutcome, ToolError> {
+        if let Some(start) = consent::requested(&input) {
+            return self.approve_start(start, context);
+        }
         let id = input.get("id").and_then(Value::as_str).unwrap_or_default();
         let (guard, subject) = Subject::new();
         std::thread::scope(|scope| {

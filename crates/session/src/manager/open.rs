@@ -17,7 +17,7 @@ use super::registry::{Reached, Registry};
 use super::rename::check_free;
 use super::start::{StartState, first_item};
 use crate::actor::{Restored, now};
-use crate::hosted::Hosted;
+use crate::hosted::{Hosted, check_restrained};
 use crate::model::Unusable;
 use crate::names::{folder_name, fresh_id};
 use crate::sandboxes::SandboxedSession;
@@ -64,9 +64,13 @@ impl Registry {
             workspace: open.workspace.clone(),
             env: engine.process_env(&open.workspace, supplies),
             policy: open.policy,
+            hosts_agent: open.agent.is_some(),
             settings: open.sandbox.unwrap_or_else(|| engine.sandboxes.default_settings()),
         };
         let sandbox = engine.sandboxes.resolve(sandboxed).await?;
+        if open.agent.is_some() {
+            check_restrained(open.policy, sandbox.level)?;
+        }
         let settings = SessionSettings {
             id: id.clone(),
             name,

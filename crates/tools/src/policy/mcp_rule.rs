@@ -39,7 +39,7 @@ impl McpRule {
 }
 
 /// Whether a text matches a pattern in which `*` is any text, also an empty one.
-fn wildcard(pattern: &str, text: &str) -> bool {
+pub(super) fn wildcard(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();
     let Some(mut rest) = text.strip_prefix(first) else { return false };

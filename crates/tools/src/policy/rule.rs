@@ -5,6 +5,7 @@ use std::path::Path;
 
 use holdpoint_common::{PolicyError, Rule};
 
+use super::agent_rule::AgentRule;
 use super::command_rule::CommandRule;
 use super::matches::Match;
 use super::mcp_rule::McpRule;
@@ -33,6 +34,8 @@ enum RuleTarget {
     Places(Access, PathRule),
     /// Tools of MCP servers.
     Mcp(McpRule),
+    /// The start of hosted agents.
+    Agent(AgentRule),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,6 +67,9 @@ impl CompiledRule {
             ("mcp", pattern, _) => {
                 RuleTarget::Mcp(McpRule::new(pattern.as_deref(), allows).map_err(error)?)
             }
+            ("agent", Some(pattern), _) => {
+                RuleTarget::Agent(AgentRule::new(pattern, allows).map_err(error)?)
+            }
             (_, Some(pattern), Some(access)) => {
                 RuleTarget::Places(access, PathRule::new(pattern, home, allows).map_err(error)?)
             }
@@ -82,6 +88,14 @@ impl CompiledRule {
     pub(super) fn matches_mcp(&self, server: &str, tool: &str) -> Match {
         match &self.target {
             RuleTarget::Mcp(rule) if rule.matches(server, tool) => Match::Yes,
+            _ => Match::No,
+        }
+    }
+
+    /// Whether the rule matches the start of this hosted agent.
+    pub(super) fn matches_agent(&self, name: &str) -> Match {
+        match &self.target {
+            RuleTarget::Agent(rule) if rule.matches(name) => Match::Yes,
             _ => Match::No,
         }
     }
@@ -107,7 +121,7 @@ impl CompiledRule {
             RuleTarget::Places(access, paths) => {
                 self.covers(*access, tool, writes) && paths.allows(place, root)
             }
-            RuleTarget::Commands(_) | RuleTarget::Mcp(_) => false,
+            RuleTarget::Commands(_) | RuleTarget::Mcp(_) | RuleTarget::Agent(_) => false,
         }
     }
 
@@ -125,7 +139,10 @@ impl CompiledRule {
             RuleTarget::Places(access, paths) if self.covers(*access, tool, writes) => {
                 paths.restricts(place, !writes, root)
             }
-            RuleTarget::Places(..) | RuleTarget::Commands(_) | RuleTarget::Mcp(_) => Match::No,
+            RuleTarget::Places(..)
+            | RuleTarget::Commands(_)
+            | RuleTarget::Mcp(_)
+            | RuleTarget::Agent(_) => Match::No,
         }
     }
 
@@ -137,7 +154,7 @@ impl CompiledRule {
             RuleTarget::Places(access, paths) => {
                 self.covers(*access, tool, writes) && paths.allows_below(place, root)
             }
-            RuleTarget::Commands(_) | RuleTarget::Mcp(_) => false,
+            RuleTarget::Commands(_) | RuleTarget::Mcp(_) | RuleTarget::Agent(_) => false,
         }
     }
 
@@ -151,7 +168,10 @@ impl CompiledRule {
             {
                 Match::Yes
             }
-            RuleTarget::Places(..) | RuleTarget::Commands(_) | RuleTarget::Mcp(_) => Match::No,
+            RuleTarget::Places(..)
+            | RuleTarget::Commands(_)
+            | RuleTarget::Mcp(_)
+            | RuleTarget::Agent(_) => Match::No,
         }
     }
 
@@ -171,7 +191,7 @@ impl CompiledRule {
         match &self.target {
             RuleTarget::Commands(command) => command.restricts(words),
             RuleTarget::Tool => self.matches_tool(tool),
-            RuleTarget::Places(..) | RuleTarget::Mcp(_) => Match::No,
+            RuleTarget::Places(..) | RuleTarget::Mcp(_) | RuleTarget::Agent(_) => Match::No,
         }
     }
 
@@ -182,8 +202,11 @@ impl CompiledRule {
                 Match::Maybe
             }
             RuleTarget::Tool => self.matches_tool(tool),
-            // The tools with path patterns and those of MCP servers run no commands.
-            RuleTarget::Places(Access::OwnTool, _) | RuleTarget::Mcp(_) => Match::No,
+            // The tools with path patterns and those of MCP servers run no commands, and an agent
+            // is not a command.
+            RuleTarget::Places(Access::OwnTool, _) | RuleTarget::Mcp(_) | RuleTarget::Agent(_) => {
+                Match::No
+            }
         }
     }
 }

@@ -65,7 +65,8 @@ pub(super) struct Layout {
 
 /// The files that the processes of a session can read and write.
 ///
-/// Everything is readable but the user's keys and the sockets in `/run`. The workspace is writable.
+/// Everything is readable but the user's keys and the sockets in `/run`. The workspace is writable,
+/// unless it is [read-only](Self::read_only).
 /// Temporary files and caches are in folders of the sandbox.
 #[derive(Debug, Clone)]
 pub struct SandboxProfile {
@@ -81,6 +82,8 @@ pub struct SandboxProfile {
     own: Vec<PathBuf>,
     network: bool,
     reach: Option<Reach>,
+    /// Whether the workspace is only readable.
+    read_only: bool,
     /// The rules for hosts that a proxy may reach, or not: `allow` and `deny`.
     host_rules: [Vec<String>; 2],
     protected_files: Option<ProtectedFiles>,
@@ -109,6 +112,7 @@ impl SandboxProfile {
             own: Vec::new(),
             network: false,
             reach: None,
+            read_only: false,
             host_rules: Default::default(),
             protected_files: None,
         }
@@ -143,6 +147,13 @@ impl SandboxProfile {
     #[must_use]
     pub fn network(self, network: bool) -> Self {
         Self { network, ..self }
+    }
+
+    /// Sets whether processes can only read the workspace, even if a folder above it or below it is
+    /// [writable](Self::writable).
+    #[must_use]
+    pub fn read_only(self, read_only: bool) -> Self {
+        Self { read_only, ..self }
     }
 
     /// Sets the rules for hosts that processes reach by [`Widening::Domains`], in the format of
@@ -181,6 +192,7 @@ impl SandboxProfile {
             caches: folder.join("caches"),
             writable: Vec::new(),
             network: true,
+            read_only: false,
             protected_files: None,
             ..self.clone()
         }
@@ -284,9 +296,13 @@ impl SandboxProfile {
         }
         self.hidden.iter().for_each(|path| layout.set(path, Access::Hidden));
         // Not resolved: processes may be able to put links there.
-        let writable = [&self.workspace].into_iter().chain(&self.writable);
+        let is_kept = |path: &&PathBuf| !self.read_only || !path.starts_with(&self.workspace);
+        let writable = [&self.workspace].into_iter().chain(&self.writable).filter(is_kept);
         let existing = writable.filter(|path| path.exists()).cloned();
         layout.access.extend(existing.map(|path| (path, Access::Writable)));
+        if self.read_only {
+            layout.access.insert(self.workspace.clone(), Access::Readable);
+        }
         self.own.iter().for_each(|path| layout.set(path, Access::Hidden));
         self.set_temporary(&mut layout, can_mount);
         if can_mount {

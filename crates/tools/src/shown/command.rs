@@ -32,10 +32,22 @@ const MAX_SCRIPT_DEPTH: u32 = 4;
 /// ```
 #[must_use]
 pub fn command(command: &str, folder: &Path) -> String {
+    with_folder(command, Some(folder))
+}
+
+/// Formats a command whose folder is unknown for display before it runs, as [`command`] does.
+#[must_use]
+pub fn command_anywhere(command: &str) -> String {
+    with_folder(command, None)
+}
+
+fn with_folder(command: &str, folder: Option<&Path>) -> String {
     let mut shown =
         exact(command, &secrets::find_in_command(command), Strictness::Command, false).into_owned();
-    shown.push_str("\n\nin ");
-    shown.push_str(&line(&folder.to_string_lossy()));
+    if let Some(folder) = folder {
+        shown.push_str("\n\nin ");
+        shown.push_str(&line(&folder.to_string_lossy()));
+    }
     let mut variables = Variables::default();
     variables.add_script(command, 0);
     if let Some(summary) = variables.summary() {

@@ -49,6 +49,7 @@ fn m_h3_a_request_about_more_files_than_can_be_shown_is_rejected() {
 #[test]
 fn m_h3_a_program_that_is_no_agent_is_reported() {
     let world = World::new();
+    world.config("[rules]\nallow = [\"agent(program)\", \"agent(true)\", \"agent(sh)\"]\n");
     for (agent, why) in [
         ("/no/such/program acp", "the program `/no/such/program` is not found"),
         ("true", "true: it exited with code 0"),

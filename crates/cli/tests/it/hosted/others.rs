@@ -36,6 +36,7 @@ fn server() -> ModelServer {
 
 /// Configures OpenCode to use the server, and to ask before it runs a command.
 fn configure(world: &World, server: &ModelServer) {
+    world.config("[rules]\nallow = [\"agent(opencode)\"]\n");
     let config = json!({
         "provider": { "scripted": {
             "npm": "@ai-sdk/openai-compatible",

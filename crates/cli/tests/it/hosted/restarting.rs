@@ -6,7 +6,7 @@ use std::time::Instant;
 use holdpoint_common::{AgentStart, Event, Fact, TurnFact};
 use rustix::process::{Signal, kill_process};
 
-use super::scripted;
+use super::{prompt, scripted};
 use crate::world::{World, patience};
 
 /// How the agent was started, each time.
@@ -17,13 +17,6 @@ fn starts(world: &World) -> Vec<(String, AgentStart)> {
         _ => None,
     };
     events.iter().filter_map(start).collect()
-}
-
-/// Prompts the session, waits for the end of the turn, and returns the transcript.
-fn prompt(world: &World, script: &str) -> String {
-    world.run(&["prompt", "one", script]).code(0);
-    world.run(&["wait", "one", "--for", "idle"]).code(0);
-    world.run(&["logs", "one"]).code(0).out
 }
 
 #[test]

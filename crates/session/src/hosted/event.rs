@@ -1,0 +1,40 @@
+//! The events of an agent turn.
+
+use serde_json::Value;
+
+use super::protocol::TurnReply;
+
+/// A permission request.
+#[derive(Debug)]
+pub(super) struct Permission {
+    /// The id of the request.
+    pub(super) id: Value,
+    /// The agent call that it is about.
+    pub(super) call: String,
+    pub(super) allow: Option<String>,
+    pub(super) reject: Option<String>,
+}
+
+/// An event of an agent turn.
+#[derive(Debug)]
+pub(super) enum AgentEvent {
+    Text(String),
+    Thought(String),
+    /// The call with this id begins.
+    Begins(String),
+    /// The call with this id has news, or a permission request.
+    News(String),
+    /// The turn has ended.
+    Ended(TurnReply),
+}
+
+impl AgentEvent {
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Text(text) | Self::Thought(text) | Self::Begins(text) | Self::News(text) => {
+                text.len()
+            }
+            Self::Ended(_) => 0,
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! The end of an agent: its turn is cancelled, and then its program is ended.
+
+use std::time::Duration;
+
+use holdpoint_common::EndedProcesses;
+use tokio::task::JoinHandle;
+
+use super::{Link, Running};
+use crate::hosted::connection::Incoming;
+use crate::hosted::protocol::{self, method};
+
+/// An agent that is being ended. Without a reason, it has ended by itself.
+pub(super) struct Ending {
+    why: String,
+    finishing: JoinHandle<(String, EndedProcesses)>,
+}
+
+impl Link {
+    /// Cancels the open turn, and waits at most this long for its end.
+    pub(in super::super) async fn cancel(&mut self, wait: Duration) {
+        for id in std::mem::take(&mut self.unanswered) {
+            self.answer(&id, None, None);
+        }
+        let (Some(Running { connection, .. }), Some(session)) =
+            (&mut self.running, &self.own_session)
+        else {
+            return;
+        };
+        connection.notify(method::CANCEL, protocol::cancel(session));
+        let Some(prompt) = self.prompt.take() else { return };
+        let replied = async {
+            while let Ok(Some(incoming)) = connection.next().await {
+                if matches!(incoming, Incoming::Reply { id, .. } if id == prompt) {
+                    return;
+                }
+            }
+        };
+        let _ = tokio::time::timeout(wait, replied).await;
+    }
+
+    /// Begins to end the agent, because its session has ended. It can end by itself at the end of its
+    /// input. Returns at once.
+    pub(in super::super) fn close(&mut self) {
+        self.running = None;
+    }
+
+    /// Ends the agent and everything it started, and waits for that. Without a reason in `why`, the
+    /// agent has ended by itself. Returns the reason, with the error output.
+    pub(in super::super) async fn end(&mut self, why: String) -> (String, EndedProcesses) {
+        self.begin_end(why);
+        self.ended().await
+    }
+
+    /// Begins to end the agent, for this reason. Without one, it has ended by itself.
+    pub(super) fn begin_end(&mut self, why: String) {
+        if let Some(Running { connection, .. }) = self.running.take() {
+            if !why.is_empty() {
+                connection.end();
+            }
+            let finishing = tokio::task::spawn_blocking(move || connection.finish());
+            self.ending = Some(Ending { why, finishing });
+        }
+    }
+
+    /// Waits until an agent that is being ended has ended. Can be dropped and called again without a
+    /// loss.
+    pub(super) async fn ended(&mut self) -> (String, EndedProcesses) {
+        let Some(ending) = &mut self.ending else { return Default::default() };
+        let (text, ended) = (&mut ending.finishing).await.unwrap_or_default();
+        let why = std::mem::take(&mut ending.why);
+        self.ending = None;
+        self.forget_turn();
+        let why = match why.is_empty() {
+            true => format!("{}: {text}", self.name),
+            false => {
+                let wrote = text.split_once("; it wrote: ").map(|(_, wrote)| wrote);
+                let wrote = wrote.map(|wrote| format!("; it wrote: {wrote}")).unwrap_or_default();
+                format!("{}: {why}{wrote}", self.name)
+            }
+        };
+        (why, ended)
+    }
+}
