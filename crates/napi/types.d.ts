@@ -2131,9 +2131,15 @@ export interface AgentSettings {
   name: string
   /**
    * Program of the agent, as a path or a name to look up in the `PATH` of the session, and its
-   * arguments. At most 64 words and 16 KiB. No shell is involved.
+   * arguments; or the name of a known agent alone. At most 64 words and 16 KiB. No shell is
+   * involved.
    */
   command: string[]
+  /**
+   * Model that the agent uses, by its id at the agent. At most 256 bytes. Default: the agent's own
+   * choice.
+   */
+  model?: string | null
 }
 /**
  * The rules of a policy, which override its mode. Deny overrides ask, and ask overrides allow.

@@ -8,9 +8,9 @@ use clap_complete::CompleteEnv;
 use holdpoint_session::folders::Folders;
 
 use crate::commands::{
-    acp, answer, asks, attach, close, completions, config, daemon, hold, inbox, interrupt, list,
-    logs, r#loop, man, mcp, models, new, policy, prompt, rename, rm, run, show, status, transfer,
-    trust, unqueue, wait,
+    acp, agents, answer, asks, attach, close, completions, config, daemon, hold, inbox, interrupt,
+    list, logs, r#loop, man, mcp, models, new, policy, prompt, rename, rm, run, show, status,
+    transfer, trust, unqueue, wait,
 };
 use crate::daemon::Daemon;
 use crate::error::{CliError, exit};
@@ -66,6 +66,7 @@ enum Command {
     Acp(acp::Args),
     Daemon(daemon::Args),
     Models(models::Args),
+    Agents(agents::Args),
     Policy(policy::Args),
     Mcp(mcp::Args),
     Trust(trust::Args),
@@ -143,6 +144,7 @@ fn carry_out_command(
         Some(Command::Acp(args)) => acp::carry_out(&args, folders),
         Some(Command::Daemon(args)) => daemon::carry_out(&args, folders, ui),
         Some(Command::Models(args)) => models::carry_out(&args, folders, ui),
+        Some(Command::Agents(args)) => agents::carry_out(&args, folders, ui),
         Some(Command::Policy(args)) => policy::carry_out(&args, folders, ui),
         Some(Command::Mcp(args)) => mcp::carry_out(&args, folders, ui),
         Some(Command::Trust(args)) => trust::carry_out(&args, folders, ui),

@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 pub(crate) mod acp;
+pub(crate) mod agents;
 pub(crate) mod answer;
 pub(crate) mod asks;
 pub(crate) mod attach;

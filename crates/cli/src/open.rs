@@ -3,13 +3,19 @@
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use holdpoint_common::{AgentSettings, AsksMode, Config, SandboxLevel, SandboxSettings};
-use holdpoint_session::OpenSession;
 use holdpoint_session::model::{Catalog, DefaultModel};
+use holdpoint_session::{KNOWN_AGENTS, OpenSession};
 
 use crate::error::CliError;
 use crate::mcp;
 use crate::policy::PolicyArgs;
+
+/// The names of the known agents, for a shell that completes.
+fn agent_names() -> Vec<CompletionCandidate> {
+    KNOWN_AGENTS.iter().map(|known| CompletionCandidate::new(known.name)).collect()
+}
 
 /// The options of a new session.
 #[derive(Debug, clap::Args)]
@@ -18,14 +24,17 @@ pub(crate) struct OpenArgs {
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 
-    /// The model, as PROVIDER/NAME or PROVIDER: openai, anthropic, gemini, ollama, or rehearsal. By
-    /// default, the configured one, else the first provider whose key is set, else rehearsal
+    /// The model, as PROVIDER/NAME or PROVIDER: openai, anthropic, gemini, ollama, or rehearsal; with
+    /// --agent, the id of one of the agent's models. By default, the configured one, else the first
+    /// provider whose key is set, else rehearsal
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
 
-    /// Host an agent, which brings a model and tools of its own: a program that speaks the Agent
-    /// Client Protocol, with its arguments, as a shell would split them
-    #[arg(long, value_name = "COMMAND", conflicts_with = "model")]
+    /// Host an agent, which brings a model and tools of its own: claude, codex, gemini, opencode, or
+    /// a program that speaks the Agent Client Protocol, with its arguments, as a shell would split
+    /// them
+    #[arg(long, value_name = "AGENT")]
+    #[arg(add = ArgValueCandidates::new(agent_names))]
     agent: Option<String>,
 
     /// The folder to work in; by default, the current folder
@@ -114,11 +123,12 @@ impl OpenArgs {
     fn agent(&self) -> Result<Option<AgentSettings>, CliError> {
         let Some(command) = &self.agent else { return Ok(None) };
         let failed = |why: &dyn std::fmt::Display| {
-            CliError::usage(format!("--agent: {why}"))
-                .hint("give a program with its arguments, such as --agent \"opencode acp\"")
+            CliError::usage(format!("--agent: {why}")).hint(
+                "give a known agent, such as --agent opencode, or a program with its arguments",
+            )
         };
         let words = shlex::split(command).ok_or_else(|| failed(&"a quote has no end"))?;
-        let agent = AgentSettings::from_command(words);
+        let agent = AgentSettings::from_command(words).with_model(self.model.clone());
         agent.check().map_err(|error| failed(&error))?;
         Ok(Some(agent))
     }
@@ -126,10 +136,10 @@ impl OpenArgs {
     /// The model's name, and the reason for this choice.
     pub(crate) fn model(&self, catalog: &Catalog) -> DefaultModel {
         match (&self.model, self.agent()) {
-            (Some(name), _) => DefaultModel { name: name.clone(), why: "--model".to_owned() },
-            (None, Ok(Some(agent))) => {
+            (_, Ok(Some(agent))) => {
                 DefaultModel { name: agent.model_name(), why: "--agent".to_owned() }
             }
+            (Some(name), _) => DefaultModel { name: name.clone(), why: "--model".to_owned() },
             (None, _) => catalog.default_name(),
         }
     }

@@ -15,7 +15,7 @@ const EDITOR: &str = "acp";
 const NODE: &str = "node";
 
 /// The commands of the program `holdpoint`. Each command is a client with its own name.
-pub const COMMANDS: [&str; 30] = [
+pub const COMMANDS: [&str; 31] = [
     "run",
     "loop",
     "new",
@@ -43,6 +43,7 @@ pub const COMMANDS: [&str; 30] = [
     "status",
     "daemon",
     "models",
+    "agents",
     "policy",
     "mcp",
     "completions",

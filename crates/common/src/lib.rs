@@ -108,7 +108,8 @@ pub use supplies::{Certificates, ModelSupplies, Proxies, Supplies};
 
 // Hosted agents.
 pub use agent::{
-    AgentError, AgentSettings, AgentStart, MAX_AGENT_COMMAND, MAX_AGENT_NAME, MAX_AGENT_WORDS,
+    AgentError, AgentSettings, AgentStart, MAX_AGENT_COMMAND, MAX_AGENT_MODEL, MAX_AGENT_NAME,
+    MAX_AGENT_WORDS,
 };
 
 // MCP servers.

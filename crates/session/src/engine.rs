@@ -17,6 +17,7 @@ use tokio::runtime;
 
 #[cfg(feature = "folders")]
 use crate::folder_servers::FolderSource;
+use crate::hosted::Approvals;
 use crate::http_clients::HttpClients;
 use crate::instructions::UserFile;
 use crate::local::{LoadMeter, RefusalLog};
@@ -55,6 +56,7 @@ pub struct EngineBuilder {
     mcp: Option<McpMaker>,
     #[cfg(feature = "folders")]
     trust: Option<crate::folders::TrustStore>,
+    approvals: Option<Arc<dyn Approvals>>,
     supervisor: Supervisor,
     own_folders: Vec<PathBuf>,
     sandbox_folder: Option<PathBuf>,
@@ -82,6 +84,7 @@ impl Engine {
             mcp: None,
             #[cfg(feature = "folders")]
             trust: None,
+            approvals: None,
             supervisor: Supervisor::None,
             own_folders: Vec::new(),
             sandbox_folder: None,
@@ -142,6 +145,7 @@ impl EngineBuilder {
             .sandbox(config.sandbox.clone())
             .host_rules(&config.web.allow, &config.web.deny)
             .user_instructions(folders.instructions_file(), crate::folders::open_unchangeable)
+            .agents(folders.agents())
     }
 
     /// Sets the store that keeps the logs.
@@ -175,6 +179,13 @@ impl EngineBuilder {
     #[cfg(feature = "folders")]
     pub fn folder_servers(self, trust: crate::folders::TrustStore) -> Self {
         Self { trust: Some(trust), ..self }
+    }
+
+    /// Remembers the hosted agents that the user approves for all sessions. Without this, each session
+    /// asks about a known agent.
+    #[cfg(feature = "folders")]
+    pub fn agents(self, agents: crate::folders::AgentStore) -> Self {
+        Self { approvals: Some(Arc::new(agents)), ..self }
     }
 
     /// Sets the supervisor that ends the processes of tools. Without one, a process that leaves its
@@ -258,6 +269,7 @@ impl EngineBuilder {
                 self.host_rules,
                 runtime.handle().clone(),
             ),
+            approvals: self.approvals,
             supervisor: self.supervisor,
             own_folders: self.own_folders,
             system: self.system,

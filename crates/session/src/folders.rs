@@ -4,8 +4,10 @@
 //! The engine does not use this module. A program decides whether it runs the user's own sessions
 //! (feature `folders`).
 
+mod agents;
 mod lock;
 mod private;
+mod record;
 mod trust;
 
 use std::ffi::OsString;
@@ -17,6 +19,7 @@ use holdpoint_common::api::RequestError;
 use holdpoint_common::{Config, ConfigError};
 use holdpoint_tools::{Ancestry, SupervisorAbove};
 
+pub use agents::{AgentStore, ApprovedAgent};
 pub use lock::{LockError, SessionsLock};
 pub use private::{Exposed, check_file, make_folder, open, open_unchangeable};
 pub(crate) use private::{check, check_above};
@@ -226,6 +229,12 @@ impl Folders {
     #[must_use]
     pub fn trust(&self) -> TrustStore {
         TrustStore::new(self.data.join("trust"))
+    }
+
+    /// The hosted agents that the user has approved for all sessions.
+    #[must_use]
+    pub fn agents(&self) -> AgentStore {
+        AgentStore::new(self.data.join("agents"))
     }
 
     /// The folder that contains all the others, if the user has set one.

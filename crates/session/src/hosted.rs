@@ -19,12 +19,16 @@
 //! session's turn either reads an answer or runs a call. Everything that an agent sends is untrusted
 //! and bounded.
 
+mod agent;
 mod ask;
+#[cfg(feature = "folders")]
+mod check;
 mod connection;
 mod consent;
 mod conversation;
 mod deferred;
 mod event;
+mod known;
 mod known_calls;
 mod link;
 mod model;
@@ -43,47 +47,55 @@ use tokio::runtime;
 
 use crate::model::Model;
 use crate::state::State;
+use agent::Agent;
 use link::{Link, SharedLink};
 use model::HostedModel;
-pub(crate) use needs::check_restrained;
 use source::{Before, HostedSource};
 use tool::HostedTool;
+
+pub(crate) use agent::Approvals;
+#[cfg(feature = "folders")]
+pub use check::{CheckedAgent, check_agent};
+#[cfg(feature = "remote")]
+pub(crate) use known::is_variable;
+pub use known::{KNOWN_AGENTS, KnownAgent};
+pub(crate) use needs::check_restrained;
 
 /// The agent that a session hosts. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Hosted {
-    settings: Arc<AgentSettings>,
+    agent: Arc<Agent>,
     link: SharedLink,
     /// The runtime on which calls wait.
     runtime: runtime::Handle,
 }
 
 impl Hosted {
-    pub(crate) fn new(settings: &AgentSettings, runtime: runtime::Handle) -> Self {
-        let link = Link::shared(&settings.name);
-        Self { settings: Arc::new(settings.clone()), link, runtime }
+    /// `env` is the environment of the user, of which a known agent gets the variables of its line.
+    pub(crate) fn new(
+        settings: &AgentSettings,
+        env: &[(String, String)],
+        approvals: Option<Arc<dyn Approvals>>,
+        runtime: runtime::Handle,
+    ) -> Self {
+        let link = Link::shared(settings);
+        Self { agent: Arc::new(Agent::new(settings, env, approvals)), link, runtime }
     }
 
     /// The agent as the model of its session.
     pub(crate) fn model(&self) -> Arc<dyn Model> {
-        Arc::new(HostedModel::new(&self.settings, Arc::clone(&self.link)))
+        Arc::new(HostedModel::new(&self.agent.settings, Arc::clone(&self.link)))
     }
 
     /// The tools of the session: one that follows the agent's own calls.
     pub(crate) fn toolbox(&self, state: &State) -> Toolbox {
-        let tool = HostedTool::new(
-            Arc::clone(&self.settings),
-            Arc::clone(&self.link),
-            self.runtime.clone(),
-        );
-        let source = HostedSource::new(
-            Arc::clone(&self.settings),
-            Arc::clone(&self.link),
-            Before {
-                session: state.agent_session().map(str::to_owned),
-                approved: consent::approved_before(&state.history()),
-            },
-        );
+        let (agent, link) = (Arc::clone(&self.agent), Arc::clone(&self.link));
+        let tool = HostedTool::new(Arc::clone(&agent), Arc::clone(&link), self.runtime.clone());
+        let before = Before {
+            session: state.agent_session().map(str::to_owned),
+            approved: consent::approved_before(&state.history()),
+        };
+        let source = HostedSource::new(agent, link, before);
         Toolbox::new().with(move || tool.clone()).with_source(Box::new(source))
     }
 }

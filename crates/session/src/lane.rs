@@ -39,8 +39,8 @@ pub(crate) enum GateAnswer {
     Step(Conversation),
     /// Begin the call.
     Call {
-        /// The Confirm that the user has approved, if there was one.
-        approved: Option<AskRequest>,
+        /// The Confirm that the user has approved, if there was one, and whether with *always*.
+        approved: Option<(AskRequest, bool)>,
     },
     /// The call is denied, for a reason that the model gets.
     Denied(String),

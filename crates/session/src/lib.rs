@@ -87,6 +87,11 @@ pub use folder_servers::folder_servers;
 pub use load::Load;
 pub use local::{LoadMeter, RefusalLog, SessionChanges};
 
+// Hosted agents.
+#[cfg(feature = "folders")]
+pub use hosted::{CheckedAgent, check_agent};
+pub use hosted::{KNOWN_AGENTS, KnownAgent};
+
 // Sessions, and one session.
 pub use attach_from::AttachFrom;
 pub use attachment::Attachment;

@@ -17,7 +17,7 @@ use tokio::sync::watch;
 
 use crate::context::Tokenizer;
 use crate::gone_servers;
-use crate::hosted::Hosted;
+use crate::hosted::{Approvals, Hosted};
 use crate::http_clients::{Authorities, HttpClients, http_clients};
 use crate::instructions::UserFile;
 use crate::model::{Catalog, Model, ModelRequest};
@@ -44,6 +44,7 @@ pub(crate) struct EngineEnv {
     pub(crate) toolbox: ToolboxMaker,
     pub(crate) mcp: Option<SourceMaker>,
     pub(crate) authorities: Arc<Authorities>,
+    pub(crate) approvals: Option<Arc<dyn Approvals>>,
     pub(crate) supervisor: Supervisor,
     pub(crate) own_folders: Vec<PathBuf>,
     pub(crate) sandboxes: Sandboxes,

@@ -265,11 +265,11 @@ impl State {
         &self.asks
     }
 
-    /// The ask that the user approved for a call that has not started yet.
+    /// The ask that the user approved for a call that has not started yet, and whether with *always*.
     #[must_use]
-    pub fn approved(&self, call: CallId) -> Option<&AskRequest> {
+    pub fn approved(&self, call: CallId) -> Option<(&AskRequest, bool)> {
         match self.turn()?.call(call)? {
-            (_, CallStage::Approved { shown }) => Some(shown),
+            (_, CallStage::Approved { shown, always }) => Some((shown, *always)),
             _ => None,
         }
     }

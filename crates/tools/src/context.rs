@@ -47,7 +47,8 @@ pub struct ToolContext {
     pub(crate) processes: Processes,
     pub(crate) background: BackgroundJobs,
     pub(crate) cancel: CancellationToken,
-    pub(crate) approved: Option<AskRequest>,
+    /// The Confirm with which the user approved the call, and whether with *always*.
+    pub(crate) approved: Option<(AskRequest, bool)>,
     /// The processes of the session that the call has ended.
     pub(crate) ended: Mutex<EndedProcesses>,
 }
@@ -77,9 +78,10 @@ impl ToolContext {
         }
     }
 
-    /// Sets the policy Confirm with which the user approved the call before it began.
+    /// Sets the policy Confirm with which the user approved the call before it began, and whether
+    /// with *always*.
     #[must_use]
-    pub fn with_approved(self, approved: Option<AskRequest>) -> Self {
+    pub fn with_approved(self, approved: Option<(AskRequest, bool)>) -> Self {
         Self { approved, ..self }
     }
 
@@ -196,10 +198,16 @@ impl ToolContext {
     #[must_use]
     pub fn is_approved(&self, words: &str) -> bool {
         let details = match &self.approved {
-            Some(AskRequest::Pause(pause)) => pause.details.as_deref(),
-            Some(AskRequest::Question(_)) | None => None,
+            Some((AskRequest::Pause(pause), _)) => pause.details.as_deref(),
+            Some((AskRequest::Question(_), _)) | None => None,
         };
         details.is_some_and(|details| details.contains(words))
+    }
+
+    /// Whether the user has approved the call with *always*.
+    #[must_use]
+    pub fn is_always_approved(&self) -> bool {
+        self.approved.as_ref().is_some_and(|(_, always)| *always)
     }
 
     /// Blocks until the user continues, or approves or denies, without a timeout.

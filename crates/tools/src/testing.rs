@@ -254,7 +254,7 @@ impl Bench {
             self.background.clone(),
             cancel.clone(),
         )
-        .with_approved(self.approved.clone());
+        .with_approved(self.approved.clone().map(|confirm| (confirm, false)));
         let (running, done) = bounded(0);
         let thread = thread::spawn(move || {
             let _running = running;

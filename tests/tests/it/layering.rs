@@ -256,7 +256,7 @@ fn m_h1_m_h3_only_the_agent_for_editors_and_hosted_agents_name_the_types_of_the_
         let mut found = places(krate, &["agent_client_protocol"]);
         let room = match krate {
             "cli" => "acp",
-            "session" => "hosted/protocol.rs",
+            "session" => "hosted/protocol",
             _ => "no room",
         };
         found.retain(|place| !place.starts_with(room));

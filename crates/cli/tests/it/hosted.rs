@@ -3,7 +3,9 @@
 mod calls;
 mod ending;
 mod installed;
+mod known;
 mod misbehaving;
+mod models;
 mod others;
 mod restarting;
 mod restrained;

@@ -70,7 +70,10 @@ impl SessionActor {
                 match waiting.gate {
                     Gate::Step => GateAnswer::Step(self.state.history()),
                     Gate::Tool { call, .. } => {
-                        GateAnswer::Call { approved: self.state.approved(call).cloned() }
+                        let approved = self.state.approved(call);
+                        GateAnswer::Call {
+                            approved: approved.map(|(shown, always)| (shown.clone(), always)),
+                        }
                     }
                 },
             )),

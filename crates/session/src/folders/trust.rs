@@ -4,18 +4,14 @@
 //! ones at the same time.
 
 use std::fs::OpenOptions;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use holdpoint_common::Timestamp;
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
-use super::private::{make, open};
-use super::{FoldersError, check_file};
-
-/// Maximum size of a record in bytes. The content of the largest file fits with all its escapes.
-const MAX_RECORD: u64 = 8 * 1024 * 1024;
+use super::{FoldersError, record};
 
 /// A folder that the user trusts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,7 +40,7 @@ impl TrustStore {
     /// # Errors
     /// [`FoldersError`] if the record can't be read, or another user could have changed it.
     pub fn get(&self, folder: &Path) -> Result<Option<TrustedFolder>, FoldersError> {
-        let record = read(&self.path(folder))?;
+        let record = record::read::<TrustedFolder>(&self.path(folder))?;
         // Another folder could only have the same name by a collision of the hash.
         Ok(record.filter(|record| record.folder == folder))
     }
@@ -55,22 +51,7 @@ impl TrustStore {
     /// # Errors
     /// [`FoldersError`] if the record can't be written.
     pub fn trust(&self, record: &TrustedFolder) -> Result<(), FoldersError> {
-        make(&self.0)?;
-        let path = self.path(&record.folder);
-        let draft = path.with_extension(format!("{}.draft", std::process::id()));
-        let failed = |error| FoldersError::Io { path: path.clone(), error };
-        let mut file = open(&draft, OpenOptions::new().write(true))?;
-        let json = serde_json::to_vec(record).map_err(|error| failed(error.into()))?;
-        let written = file
-            .set_len(0)
-            .and_then(|()| file.write_all(&json))
-            .and_then(|()| file.sync_all())
-            .and_then(|()| std::fs::rename(&draft, &path));
-        written.map_err(|error| {
-            // The draft is not a record, so it does no harm if it stays.
-            let _ = std::fs::remove_file(&draft);
-            failed(error)
-        })
+        record::write(&self.path(&record.folder), record)
     }
 
     /// No longer trusts the folder. Returns whether it was trusted.
@@ -78,12 +59,7 @@ impl TrustStore {
     /// # Errors
     /// [`FoldersError`] if the record can't be removed.
     pub fn remove(&self, folder: &Path) -> Result<bool, FoldersError> {
-        let path = self.path(folder);
-        match std::fs::remove_file(&path) {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(FoldersError::Io { path, error }),
-        }
+        record::remove(&self.path(folder))
     }
 
     /// All folders that the user trusts, by path, and the reasons why records don't count: those that
@@ -101,7 +77,7 @@ impl TrustStore {
         for entry in entries {
             let path = entry.map_err(failed)?.path();
             if path.extension().is_some_and(|extension| extension == "json") {
-                match read(&path) {
+                match record::read::<TrustedFolder>(&path) {
                     Ok(folder) => folders.extend(folder),
                     Err(error) => damaged.push(error),
                 }
@@ -115,18 +91,6 @@ impl TrustStore {
         let hash = blake3::hash(folder.as_os_str().as_encoded_bytes());
         self.0.join(format!("{}.json", hash.to_hex()))
     }
-}
-
-/// Reads a record; `None` if there is none.
-fn read(path: &Path) -> Result<Option<TrustedFolder>, FoldersError> {
-    check_file(path)?;
-    let failed = |error| FoldersError::Io { path: path.to_owned(), error };
-    let mut text = String::new();
-    match OpenOptions::new().read(true).open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        file => file.map_err(failed)?.take(MAX_RECORD).read_to_string(&mut text).map_err(failed)?,
-    };
-    serde_json::from_str(&text).map(Some).map_err(|error| failed(error.into()))
 }
 
 /// Reads a file of a folder that may be hostile: not a link, not a pipe, and at most `max` bytes.

@@ -6,7 +6,7 @@ mod incoming;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use holdpoint_common::AgentStart;
+use holdpoint_common::{AgentSettings, AgentStart};
 use holdpoint_tools::Workspace;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -19,7 +19,8 @@ use super::conversation::Conversation;
 use super::deferred::Deferred;
 use super::event::Permission;
 use super::known_calls::KnownCalls;
-use super::protocol::{self, METHOD_NOT_FOUND, method};
+use super::protocol::{self, METHOD_NOT_FOUND, ModelChoice, method};
+use super::start;
 
 /// The link to an agent, for the one that uses it now.
 pub(super) struct Link {
@@ -28,6 +29,8 @@ pub(super) struct Link {
     running: Option<Running>,
     /// The id of the agent's own session, also if the agent does not run.
     own_session: Option<String>,
+    /// The model that the agent is to use.
+    model: Option<String>,
     /// How the agent got that session, until the session knows it.
     start: Option<AgentStart>,
     /// Whether the agent's session has a prompt.
@@ -38,6 +41,8 @@ pub(super) struct Link {
     prompt: Option<u64>,
     pub(super) calls: KnownCalls,
     pub(super) deferred: Deferred,
+    /// The plan that was shown last in the turn.
+    plan: String,
     /// The permission requests that were not judged yet.
     pub(super) requests: VecDeque<Permission>,
     /// The ids of all permission requests without a reply.
@@ -65,17 +70,19 @@ struct Running {
 
 impl Link {
     /// Creates the link to an agent that does not run.
-    pub(super) fn shared(name: &str) -> SharedLink {
+    pub(super) fn shared(settings: &AgentSettings) -> SharedLink {
         Arc::new(Mutex::new(Self {
-            name: name.to_owned(),
+            name: settings.name.clone(),
             running: None,
             own_session: None,
+            model: settings.model.clone(),
             start: None,
             is_used: false,
             consent: Consent::default(),
             prompt: None,
             calls: KnownCalls::default(),
             deferred: Deferred::default(),
+            plan: String::new(),
             requests: VecDeque::new(),
             unanswered: Vec::new(),
             ending: None,
@@ -117,6 +124,28 @@ impl Link {
         self.own_session = Some(session);
         self.start = Some(how);
         self.is_used = how != AgentStart::New;
+    }
+
+    /// Chooses the model of the session that this reply has opened. A session that `continues` may
+    /// have its model already, without an offer of others.
+    ///
+    /// # Errors
+    /// The reason why the agent has to be ended.
+    pub(super) async fn choose_model(
+        &mut self,
+        opened: &RawValue,
+        session: &str,
+        continues: bool,
+    ) -> Result<(), String> {
+        let Some(model) = &self.model else { return Ok(()) };
+        match protocol::model_choice(opened, session, model)? {
+            Some(ModelChoice { method, params }) => {
+                let reply = self.request(method, params).await?;
+                reply.map(drop).map_err(|error| format!("it reported: {}", error.message))
+            }
+            None if continues => Ok(()),
+            None => Err("it offers no choice of a model (hint: leave out --model)".to_owned()),
+        }
     }
 
     /// The id of the agent's own session, if it had one.
@@ -175,12 +204,7 @@ impl Link {
     async fn renew_session(&mut self) -> Result<(), String> {
         let Some(Running { workspace, is_ready: true, .. }) = &self.running else { return Ok(()) };
         let folder = workspace.root().to_owned();
-        let reply = self.request(method::NEW, protocol::new_session(&folder)).await;
-        let session = match reply {
-            Ok(Ok(reply)) => protocol::new_session_id(&reply),
-            Ok(Err(error)) => Err(format!("it reported: {}", error.message)),
-            Err(why) => Err(why),
-        };
+        let session = start::new_session(self, None, &folder).await;
         match session {
             Ok(session) => {
                 self.ready(session, AgentStart::New);
@@ -206,6 +230,7 @@ impl Link {
         self.prompt = None;
         self.calls.clear();
         self.deferred.clear();
+        self.plan.clear();
         self.requests.clear();
         self.unanswered.clear();
     }

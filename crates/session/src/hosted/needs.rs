@@ -1,9 +1,15 @@
-//! The needs of an agent: everything that it gets beyond the sandbox of its session. If there is
-//! anything, the user approves its start.
+//! The needs of an agent: its command, and everything that it gets beyond the sandbox of its session.
+//! If there is anything, the user approves its start.
 
-use holdpoint_common::{AgentSettings, PolicyMode, SandboxLevel, SessionError};
-use holdpoint_tools::{Act, Intent, Workspace, shown};
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
 
+use holdpoint_common::{PolicyMode, SandboxLevel, SessionError};
+use holdpoint_tools::{Act, Domains, Intent, Sandbox, Widening, Workspace, shown};
+
+use super::agent::Agent;
+use super::known::KnownAgent;
 use super::permission::line;
 
 /// The needs of an agent in a session.
@@ -11,45 +17,154 @@ use super::permission::line;
 pub(super) struct Needs {
     /// Identifies the needs: they are the same in two sessions if their details are.
     pub(super) id: String,
+    /// The program, as a path if it was looked up, and its arguments.
+    pub(super) command: Vec<String>,
+    /// The widenings of the sandbox.
+    pub(super) widenings: Vec<Widening>,
+    /// The folders among them, which may be missing.
+    folders: Vec<PathBuf>,
     /// Whether the user approves the start.
     pub(super) needs_approval: bool,
     message: String,
-    details: String,
+    /// The needs in words.
+    pub(super) details: String,
 }
 
 impl Needs {
-    /// Determines the needs of an agent in a workspace.
+    /// Determines the needs of an agent in a workspace. Looks at files, so it blocks.
     ///
     /// # Errors
     /// The reason why the agent can't be started.
-    pub(super) fn of(agent: &AgentSettings, workspace: &Workspace) -> Result<Self, String> {
-        let level = workspace.sandbox().map_or(SandboxLevel::Off, |sandbox| sandbox.level());
+    pub(super) fn of(agent: &Agent, workspace: &Workspace) -> Result<Self, String> {
+        let level = workspace.sandbox().map_or(SandboxLevel::Off, Sandbox::level);
         if let Some(why) = not_restrained(workspace.policy().mode(), level) {
             return Err(format!("{why} (hint: {NOT_RESTRAINED_HINT})"));
         }
-        let outside = level == SandboxLevel::Off;
-        let mut details = shown::command(&line(&agent.command), workspace.root());
-        let mut message = format!("Start the agent {}", agent.name);
-        if outside {
-            message.push_str(" without a sandbox");
-            details
-                .push_str("\nwithout a sandbox: it has your permissions, whatever the policy is");
+        let (mut widenings, mut folders) = (Vec::new(), Vec::new());
+        let command = match agent.known {
+            Some(known) => known_command(known, workspace)?,
+            None => agent.settings.command.clone(),
+        };
+        let mut details = shown::command(&line(&command), workspace.root());
+        let mut message = format!("Start the agent {}", agent.name());
+        match (workspace.sandbox(), agent.known) {
+            (None, _) => {
+                message.push_str(" without a sandbox");
+                let words = "it has your permissions, whatever the policy is";
+                details.push_str(&format!("\nwithout a sandbox: {words}"));
+            }
+            (Some(sandbox), Some(known)) => {
+                for path in known.paths {
+                    let resolved = resolve(path, workspace)?;
+                    folders.extend(path.ends_with('/').then(|| resolved.clone()));
+                    widenings.push(Widening::Writable(resolved));
+                }
+                widenings.extend(network(known, sandbox)?);
+                for widening in &widenings {
+                    details.push_str(&format!("\nit may {widening}"));
+                }
+            }
+            (Some(_), None) => {}
+        }
+        if let Some(known) = agent.known {
+            let variables = known.variables.join(", ");
+            details.push_str(&format!("\nit gets the variables {variables}, where they are set"));
         }
         message.push('?');
-        let id = blake3::hash(details.as_bytes()).to_hex()[..16].to_owned();
-        Ok(Self { id, needs_approval: outside, message, details })
+        let id = blake3::hash(details.as_bytes()).to_hex().to_string();
+        let needs_approval = level == SandboxLevel::Off || agent.known.is_some();
+        Ok(Self { id, command, widenings, folders, needs_approval, message, details })
+    }
+
+    /// Creates the folders that are missing.
+    ///
+    /// # Errors
+    /// The reason why one can't be created.
+    pub(super) fn create_folders(&self) -> Result<(), String> {
+        let mut builder = DirBuilder::new();
+        builder.recursive(true).mode(0o700);
+        self.folders.iter().try_for_each(|folder| {
+            let failed = |error| format!("can't create {}: {error}", folder.display());
+            builder.create(folder).map_err(failed)
+        })
     }
 
     /// The start of the agent, for the policy and the user.
-    pub(super) fn intent(self, agent: &AgentSettings) -> Intent {
-        let Self { message, details, .. } = self;
-        Intent { details: Some(details), ..Intent::new(start_of(agent), message) }
+    pub(super) fn intent(self, agent: &Agent) -> Intent {
+        let Self { id, message, details, .. } = self;
+        let always = agent.known.map(|known| {
+            // A session remembers the text, so it has to identify the needs.
+            let id = &id[..16];
+            format!("start {} in all sessions, until these needs change ({id})", known.name)
+        });
+        Intent { details: Some(details), always, ..Intent::new(start_of(agent), message) }
     }
 }
 
 /// The effect of a start, for the policy.
-pub(super) fn start_of(agent: &AgentSettings) -> Act {
-    Act::StartAgent { name: agent.name.clone() }
+pub(super) fn start_of(agent: &Agent) -> Act {
+    Act::StartAgent { name: agent.name().to_owned() }
+}
+
+/// The command of a known agent. Its program is never one of the workspace.
+fn known_command(known: &KnownAgent, workspace: &Workspace) -> Result<Vec<String>, String> {
+    let program = known.find(workspace.env(), workspace.root());
+    let program = program.as_ref().and_then(|program| program.to_str()).ok_or_else(|| {
+        let (programs, package) = (known.programs.join("` or `"), known.package);
+        format!("the program `{programs}` is not found (hint: npm install -g {package})")
+    })?;
+    let args = known.args.iter().map(|arg| (*arg).to_owned());
+    Ok([program.to_owned()].into_iter().chain(args).collect())
+}
+
+/// The network that a known agent gets, if the sandbox does not have it. Single hosts can't be allowed
+/// at every level of the sandbox.
+fn network(known: &KnownAgent, sandbox: &Sandbox) -> Result<Option<Widening>, String> {
+    if sandbox.has_network() || known.domains.is_empty() {
+        return Ok(None);
+    }
+    if sandbox.lacks_domains().is_some() {
+        return Ok(Some(Widening::Network));
+    }
+    let domains: Vec<_> = known.domains.iter().map(|domain| (*domain).to_owned()).collect();
+    Ok(Some(Widening::Domains(Domains::parse(&domains)?)))
+}
+
+/// A path of a known agent, with its links resolved. It may be missing.
+///
+/// # Errors
+/// The path leads to a folder that contains more than the files of the agent.
+fn resolve(path: &str, workspace: &Workspace) -> Result<PathBuf, String> {
+    let variable = |name: &str| {
+        let mut env = workspace.env().iter().rev();
+        let value = env.find(|(known, _)| known == name).map(|(_, value)| PathBuf::from(value));
+        value.filter(|value| value.is_absolute())
+    };
+    let home = variable("HOME").ok_or("there is no home folder")?;
+    let (base, below) = path.split_once('/').unwrap_or((path, ""));
+    let base = match base {
+        "$XDG_DATA_HOME" => variable("XDG_DATA_HOME").unwrap_or(home.join(".local/share")),
+        "$XDG_STATE_HOME" => variable("XDG_STATE_HOME").unwrap_or(home.join(".local/state")),
+        _ => home.clone(),
+    };
+    let path = base.join(below.trim_end_matches('/'));
+    let resolved = canonical(&path);
+    let contains = |folder: &Path| canonical(folder).starts_with(&resolved);
+    if contains(&home) || contains(workspace.root()) {
+        let (path, resolved) = (path.display(), resolved.display());
+        return Err(format!("{path} leads to {resolved}, which has more than the agent's files"));
+    }
+    Ok(resolved)
+}
+
+/// The path with the links of all parts that exist resolved.
+fn canonical(path: &Path) -> PathBuf {
+    for above in path.ancestors() {
+        if let (Ok(real), Ok(rest)) = (above.canonicalize(), path.strip_prefix(above)) {
+            return if rest.as_os_str().is_empty() { real } else { real.join(rest) };
+        }
+    }
+    path.to_owned()
 }
 
 const NOT_RESTRAINED_HINT: &str = "use another policy, or a sandbox";

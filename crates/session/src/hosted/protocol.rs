@@ -1,5 +1,8 @@
-//! The messages of the protocol, read into types of our own and written from them. Only this file
+//! The messages of the protocol, read into types of our own and written from them. Only this module
 //! names the protocol's types.
+
+mod model_choice;
+mod plan;
 
 use std::path::Path;
 
@@ -9,12 +12,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+pub(super) use model_choice::{ModelChoice, model_choice};
+
 /// The names of requests and notifications.
 pub(super) mod method {
     pub(in super::super) const INITIALIZE: &str = "initialize";
     pub(in super::super) const NEW: &str = "session/new";
     pub(in super::super) const LOAD: &str = "session/load";
     pub(in super::super) const RESUME: &str = "session/resume";
+    pub(in super::super) const SET_OPTION: &str = "session/set_config_option";
+    /// Not a part of the stable protocol, but many agents serve it in place of an option.
+    pub(in super::super) const SET_MODEL: &str = "session/set_model";
     pub(in super::super) const PROMPT: &str = "session/prompt";
     pub(in super::super) const CANCEL: &str = "session/cancel";
     pub(in super::super) const UPDATE: &str = "session/update";
@@ -41,6 +49,8 @@ const MAX_LOGIN: usize = 64;
 /// The part of an agent's introduction that is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Introduction {
+    /// The name and the version of the program.
+    pub(super) program: Option<(String, String)>,
     /// Whether the agent can load a session of its own.
     pub(super) loads: bool,
     /// Whether it can resume one, which does not send the conversation again.
@@ -55,6 +65,8 @@ pub(super) enum Update {
     Text(String),
     Thought(String),
     Call(Box<CallUpdate>),
+    /// The whole plan of the agent, with a line for each of its entries.
+    Plan(String),
     /// Anything else, which has no consequence.
     Other,
 }
@@ -152,7 +164,9 @@ pub(super) fn introduction(reply: &RawValue) -> Result<Introduction, String> {
         _ => "another".to_owned(),
     };
     let capabilities = &reply.agent_capabilities;
+    let program = reply.agent_info.as_ref().map(|info| (start(&info.name), start(&info.version)));
     Ok(Introduction {
+        program,
         loads: capabilities.load_session,
         resumes: capabilities.session_capabilities.resume.is_some(),
         logins: reply.auth_methods.iter().take(MAX_LOGINS).map(login).collect(),
@@ -245,6 +259,7 @@ pub(super) fn update(params: &RawValue) -> Result<(String, Update), String> {
         v1::SessionUpdate::AgentThoughtChunk(chunk) => Update::Thought(block_text(chunk.content)),
         v1::SessionUpdate::ToolCall(call) => Update::Call(Box::new(announced(call))),
         v1::SessionUpdate::ToolCallUpdate(update) => Update::Call(Box::new(changed(update))),
+        v1::SessionUpdate::Plan(plan) => Update::Plan(plan::text(&plan)),
         _ => Update::Other,
     };
     Ok((session_id.0.to_string(), update))

@@ -4,10 +4,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdpoint_common::{AgentSettings, EndedProcesses, Verdict};
+use holdpoint_common::{EndedProcesses, Verdict};
 use holdpoint_tools::shown::prose_line;
 use holdpoint_tools::{Refreshed, SourceContext, ToolSource};
 
+use super::agent::Agent;
 use super::link::{Link, SharedLink};
 use super::needs::{self, Needs};
 use super::start;
@@ -16,7 +17,7 @@ use super::tool::TOOL;
 /// Starts the agent before a step that needs it, and ends it with a turn that is cut, with a turn
 /// that ends before the agent's own turn, and with the session.
 pub(super) struct HostedSource {
-    settings: Arc<AgentSettings>,
+    agent: Arc<Agent>,
     link: SharedLink,
     /// Until the first start.
     before: Option<Before>,
@@ -33,8 +34,8 @@ pub(super) struct Before {
 }
 
 impl HostedSource {
-    pub(super) fn new(settings: Arc<AgentSettings>, link: SharedLink, before: Before) -> Self {
-        Self { settings, link, before: Some(before), grace: Duration::ZERO }
+    pub(super) fn new(agent: Arc<Agent>, link: SharedLink, before: Before) -> Self {
+        Self { agent, link, before: Some(before), grace: Duration::ZERO }
     }
 
     async fn start(&mut self, context: &SourceContext) {
@@ -50,34 +51,44 @@ impl HostedSource {
         // It runs with an older policy, it has ended, or its start was cut.
         let _ = link.end("it is started again".to_owned()).await;
         let started = match self.may_start(&mut link, context).await {
-            Ok(true) => start::start(&mut link, &self.settings, context).await,
-            Ok(false) => return,
+            Ok(Some(needs)) => start::start(&mut link, &self.agent, &needs, context).await,
+            Ok(None) => return,
             Err(why) => Err(why),
         };
         if let Err(why) = started {
             let why = prose_line(&why).into_owned();
-            tracing::warn!(agent = self.settings.name, why, "an agent did not start");
+            tracing::warn!(agent = self.agent.name(), why, "an agent did not start");
             link.set_failure(why);
         }
     }
 
-    /// Whether the agent may start now. If not, the user is asked.
-    async fn may_start(&self, link: &mut Link, context: &SourceContext) -> Result<bool, String> {
+    /// The needs of the agent, if it may start now. If not, the user is asked.
+    async fn may_start(
+        &self,
+        link: &mut Link,
+        context: &SourceContext,
+    ) -> Result<Option<Needs>, String> {
         link.consent.not_required();
-        let (settings, workspace) = (Arc::clone(&self.settings), Arc::clone(&context.workspace));
+        let (agent, workspace) = (Arc::clone(&self.agent), Arc::clone(&context.workspace));
         let determine = move || {
-            let needs = Needs::of(&settings, &workspace)?;
-            let acts = [needs::start_of(&settings)];
-            Ok((needs, workspace.policy().judge(TOOL, &acts, workspace.root())))
+            let needs = Needs::of(&agent, &workspace)?;
+            let acts = [needs::start_of(&agent)];
+            let judgement = workspace.policy().judge(TOOL, &acts, workspace.root());
+            let is_approved = !needs.needs_approval
+                || match judgement.verdict {
+                    Verdict::Allow => true,
+                    Verdict::Ask => {
+                        !judgement.may_be_denied() && agent.is_remembered(&needs.details)
+                    }
+                    Verdict::Deny => {
+                        return Err(format!("its start is denied: {}", judgement.why()));
+                    }
+                };
+            Ok((needs, is_approved))
         };
         let determined = tokio::task::spawn_blocking(determine).await;
-        let (needs, judgement) = determined.unwrap_or_else(|panic| Err(panic.to_string()))?;
-        match judgement.verdict {
-            _ if !needs.needs_approval => Ok(true),
-            Verdict::Allow => Ok(true),
-            Verdict::Ask => Ok(link.consent.covers(&needs)),
-            Verdict::Deny => Err(format!("its start is denied: {}", judgement.why())),
-        }
+        let (needs, is_approved) = determined.unwrap_or_else(|panic| Err(panic.to_string()))?;
+        Ok((is_approved || link.consent.covers(&needs)).then_some(needs))
     }
 
     async fn end(&mut self, cut: bool) -> EndedProcesses {

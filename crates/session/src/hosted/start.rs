@@ -1,14 +1,17 @@
 //! The start of an agent: its program, and the messages until it can take a prompt.
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdpoint_common::{AgentSettings, AgentStart};
+use holdpoint_common::AgentStart;
 use holdpoint_tools::{ProcessSpec, SourceContext, environment};
 
+use super::agent::Agent;
 use super::connection::{Connection, RpcError};
 use super::link::Link;
+use super::needs::Needs;
 use super::protocol::{self, AUTH_REQUIRED, Introduction, METHOD_NOT_FOUND, method};
 
 /// How long an agent may take until it is ready.
@@ -21,11 +24,11 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// The reason why the agent does not run.
 pub(super) async fn start(
     link: &mut Link,
-    settings: &AgentSettings,
+    agent: &Agent,
+    needs: &Needs,
     context: &SourceContext,
 ) -> Result<(), String> {
-    let connection = spawn(settings, context).await?;
-    link.started(connection, Arc::clone(&context.workspace));
+    spawn(link, agent, needs, context).await?;
     let why = match tokio::time::timeout(LIMIT, introduce(link, context)).await {
         Ok(Ok((session, how))) => {
             link.ready(session, how);
@@ -38,30 +41,57 @@ pub(super) async fn start(
     Err(why)
 }
 
-async fn spawn(settings: &AgentSettings, context: &SourceContext) -> Result<Connection, String> {
+/// Starts the program, with everything that it needs. It has to introduce itself.
+///
+/// # Errors
+/// The reason why the program does not run.
+pub(super) async fn spawn(
+    link: &mut Link,
+    agent: &Agent,
+    needs: &Needs,
+    context: &SourceContext,
+) -> Result<(), String> {
     let root = context.workspace.root();
-    let [program, args @ ..] = &settings.command[..] else {
+    let [program, args @ ..] = &needs.command[..] else {
         return Err("its command is empty".to_owned());
     };
+    // Programs of the workspace are not found by their name.
+    let mut env = environment::outside(context.workspace.env(), root);
+    env.extend(agent.vars.iter().cloned());
     let spec = ProcessSpec {
         program: program.into(),
         args: args.iter().map(Into::into).collect(),
         cwd: root.to_owned(),
-        // Programs of the workspace are not found by their name.
-        env: environment::outside(context.workspace.env(), root),
+        env,
     };
+    let sandbox = context.workspace.sandbox();
+    let sandbox = sandbox.and_then(|sandbox| sandbox.widened(&needs.widenings));
     // An interrupt waits for half of the grace before the program is ended.
-    let processes = context.processes.with_same_settings();
+    let processes = context.processes.sandboxed(sandbox);
     let processes = processes.with_grace(processes.grace() / 2);
-    let spawning = processes.clone();
-    let spawned = tokio::task::spawn_blocking(move || spawning.spawn_duplex(spec)).await;
-    let duplex = spawned.map_err(|error| format!("can't be started: {error}"))?;
-    let duplex = duplex.map_err(|error| match error.kind() {
+    let (spawning, folders) = (processes.clone(), needs.clone());
+    let spawned = tokio::task::spawn_blocking(move || {
+        folders.create_folders()?;
+        Ok::<_, String>(spawning.spawn_duplex(spec))
+    });
+    let spawned = spawned.await.map_err(|error| format!("can't be started: {error}"))?;
+    let duplex = spawned?.map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => format!("the program `{program}` is not found: {error}"),
         _ => format!("the program `{program}` can't be started: {error}"),
     })?;
-    Connection::new(duplex, processes, context.background.clone())
-        .map_err(|error| format!("its streams can't be used: {error}"))
+    let connection = Connection::new(duplex, processes, context.background.clone())
+        .map_err(|error| format!("its streams can't be used: {error}"))?;
+    link.started(connection, Arc::clone(&context.workspace));
+    Ok(())
+}
+
+/// The introduction of a program that was started.
+///
+/// # Errors
+/// The reason why the program has to be ended.
+pub(super) async fn introduction(link: &mut Link) -> Result<Introduction, String> {
+    let reply = link.request(method::INITIALIZE, protocol::initialize()).await?;
+    protocol::introduction(&reply.map_err(|error| reported(&error))?)
 }
 
 /// Exchanges the first messages. Returns the id of the agent's session, which is the one from before
@@ -70,9 +100,7 @@ async fn introduce(
     link: &mut Link,
     context: &SourceContext,
 ) -> Result<(String, AgentStart), String> {
-    let reply = link.request(method::INITIALIZE, protocol::initialize()).await?;
-    let reply = reply.map_err(|error| reported(&error))?;
-    let introduction = protocol::introduction(&reply)?;
+    let introduction = introduction(link).await?;
     let folder = context.workspace.root();
     if let Some(session) = link.own_session().map(str::to_owned) {
         let (how, reply) = if introduction.resumes {
@@ -86,13 +114,34 @@ async fn introduce(
             (AgentStart::Replayed, Err(error))
         };
         match reply {
-            Ok(_) => return Ok((session, how)),
+            Ok(reply) => {
+                link.choose_model(&reply, &session, true).await?;
+                return Ok((session, how));
+            }
             Err(error) => tracing::info!(?error, "an agent can't continue its session"),
         }
     }
+    let session = new_session(link, Some(&introduction), folder).await?;
+    Ok((session, AgentStart::New))
+}
+
+/// Opens a new session of the agent, with the model that it is to use. Returns its id.
+///
+/// # Errors
+/// The reason why the agent has to be ended.
+pub(super) async fn new_session(
+    link: &mut Link,
+    introduction: Option<&Introduction>,
+    folder: &Path,
+) -> Result<String, String> {
     let reply = link.request(method::NEW, protocol::new_session(folder)).await?;
-    let reply = reply.map_err(|error| login_error(&introduction, &error))?;
-    Ok((protocol::new_session_id(&reply)?, AgentStart::New))
+    let reply = reply.map_err(|error| match introduction {
+        Some(introduction) => login_error(introduction, &error),
+        None => reported(&error),
+    })?;
+    let session = protocol::new_session_id(&reply)?;
+    link.choose_model(&reply, &session, false).await?;
+    Ok(session)
 }
 
 fn reported(error: &RpcError) -> String {

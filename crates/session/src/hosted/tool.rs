@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use holdpoint_common::{AgentSettings, PauseResponse, Verdict};
+use holdpoint_common::{PauseResponse, Verdict};
 use holdpoint_tools::{
     Act, Intent, Subject, Tool, ToolContext, ToolError, ToolOutcome, Workspace, shown,
 };
 use serde_json::{Value, json};
 use tokio::runtime;
 
+use super::agent::Agent;
 use super::ask::{Answered, Asks};
 use super::consent;
 use super::event::{AgentEvent, Permission};
@@ -25,7 +26,7 @@ pub(super) const TOOL: &str = "agent";
 /// Follows the calls of the agent.
 #[derive(Clone)]
 pub(super) struct HostedTool {
-    agent: Arc<AgentSettings>,
+    agent: Arc<Agent>,
     link: SharedLink,
     runtime: runtime::Handle,
 }
@@ -50,11 +51,7 @@ enum Next {
 }
 
 impl HostedTool {
-    pub(super) fn new(
-        agent: Arc<AgentSettings>,
-        link: SharedLink,
-        runtime: runtime::Handle,
-    ) -> Self {
+    pub(super) fn new(agent: Arc<Agent>, link: SharedLink, runtime: runtime::Handle) -> Self {
         Self { agent, link, runtime }
     }
 }
@@ -63,12 +60,22 @@ impl HostedTool {
     /// Notes that the user has approved the start of the agent.
     fn approve_start(&self, id: &str, context: &ToolContext) -> Result<ToolOutcome, ToolError> {
         let needs = Needs::of(&self.agent, context.workspace()).map_err(ToolError::failed)?;
+        let is_always = self.agent.known.is_some() && context.is_always_approved();
         if needs.id != id {
             return Err(ToolError::failed("the needs of the agent have changed meanwhile"));
         }
+        let approvals = self.agent.approvals.as_ref().filter(|_| is_always);
+        let remembered = approvals.map(|them| them.remember(self.agent.name(), &needs.details));
+        let outcome = match remembered {
+            None => "The agent may start.".to_owned(),
+            Some(Ok(())) => "The agent may start, in all sessions.".to_owned(),
+            Some(Err(why)) => {
+                format!("The agent may start. Other sessions ask again: can't be saved: {why}")
+            }
+        };
         let link = self.runtime.block_on(context.until_cancelled(self.link.lock()));
         link.ok_or(ToolError::Interrupted)?.consent.approve(needs.id);
-        Ok(ToolOutcome::text("The agent may start."))
+        Ok(ToolOutcome::text(outcome))
     }
 }
 
@@ -105,7 +112,7 @@ impl Tool for HostedTool {
         let (guard, subject) = Subject::new();
         std::thread::scope(|scope| {
             let asks = Asks::new(scope, context, subject);
-            let name = &self.agent.name;
+            let name = self.agent.name();
             let runtime = &self.runtime;
             let mut following = Following {
                 agent: name,

@@ -37,7 +37,7 @@ impl Registry {
         let open = OpenSession { workspace: resolve_folder(engine, open.workspace).await?, ..open };
         let catalog = self.catalog_for(supplies.models.clone());
         let worker = match &open.agent {
-            Some(agent) => self.hosted(agent)?,
+            Some(agent) => self.hosted(agent, supplies)?,
             None => {
                 let name = open.model.clone().unwrap_or_else(|| catalog.default_name().name);
                 Worker::Model(catalog.get(&name)?)
@@ -162,7 +162,7 @@ impl Registry {
     ) -> Result<Arc<SessionEnv>, SessionError> {
         let settings = state.settings();
         let worker = match &settings.agent {
-            Some(agent) => self.hosted(agent)?,
+            Some(agent) => self.hosted(agent, supplies)?,
             None => {
                 let catalog = self.catalog_for(supplies.models.clone());
                 let model = catalog.get(&settings.model).unwrap_or_else(|error| {
@@ -177,9 +177,11 @@ impl Registry {
     }
 
     /// The agent that a session hosts.
-    fn hosted(&self, agent: &AgentSettings) -> Result<Worker, SessionError> {
+    fn hosted(&self, agent: &AgentSettings, supplies: &Supplies) -> Result<Worker, SessionError> {
         agent.check().map_err(|error| SessionError::Model { message: error.to_string() })?;
-        Ok(Worker::Agent(Hosted::new(agent, self.engine.runtime.clone())))
+        let engine = &self.engine;
+        let (approvals, runtime) = (engine.approvals.clone(), engine.runtime.clone());
+        Ok(Worker::Agent(Hosted::new(agent, &supplies.env, approvals, runtime)))
     }
 }
 

@@ -16,6 +16,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 
 use super::http::{self, HttpError, Method, Response};
+use crate::hosted::is_variable;
 
 /// The maximum size of a reply that is not a stream, in bytes.
 const MAX_REPLY_BYTES: usize = 256 * 1024 * 1024;
@@ -59,7 +60,7 @@ impl Connection {
     pub(super) fn with_supplies(self, mut supplies: Supplies) -> Self {
         let desktop = desktop_header(&supplies.env).into();
         // The others may be secrets.
-        supplies.env.retain(|(name, _)| environment::is_used(name));
+        supplies.env.retain(|(name, _)| environment::is_used(name) || is_variable(name));
         Self { desktop, supplies: Arc::new(supplies), ..self }
     }
 

@@ -262,7 +262,8 @@ impl State {
                     (Answer::Approve { always }, Some(ask)) => {
                         self.always.extend(ask.always.filter(|_| *always));
                         if ask.origin == AskOrigin::Policy {
-                            self.set_stage(ask.call, CallStage::Approved { shown: ask.request });
+                            let stage = CallStage::Approved { shown: ask.request, always: *always };
+                            self.set_stage(ask.call, stage);
                         }
                     }
                     (Answer::Deny { reason }, Some(ask)) if ask.origin == AskOrigin::Policy => {

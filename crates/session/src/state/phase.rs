@@ -58,6 +58,8 @@ pub enum CallStage {
     Approved {
         /// The ask that the user saw. The call may do nothing else.
         shown: AskRequest,
+        /// Whether it was approved with *always*.
+        always: bool,
     },
     /// The Confirm was denied.
     Denied {

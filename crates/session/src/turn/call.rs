@@ -121,7 +121,7 @@ impl Runner {
         mut tool: Box<dyn Tool>,
         workspace: Arc<Workspace>,
         widenings: &[Widening],
-        approved: Option<AskRequest>,
+        approved: Option<(AskRequest, bool)>,
     ) -> CallEnd {
         let limits = &self.env.limits;
         let processes = self.env.processes(&workspace, limits.grace(), widenings);

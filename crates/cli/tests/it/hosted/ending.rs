@@ -61,7 +61,7 @@ fn m_h3_an_interrupt_ends_the_agent_and_everything_it_started() {
 
 impl World {
     /// The number of living processes of the scripted agent, and of those that it started.
-    fn agents(&self) -> usize {
+    pub(super) fn agents(&self) -> usize {
         let is_script = |script: &str| script.ends_with("agent.py");
         let is_agent = |line: &str| {
             line.starts_with("sleep 1000") || line.split(' ').nth(1).is_some_and(is_script)

@@ -92,6 +92,12 @@ impl Link {
                     Change::Nothing => None,
                 }
             }
+            // Agents repeat their plan.
+            Update::Plan(plan) if self.plan == plan => None,
+            Update::Plan(plan) => {
+                self.plan.clone_from(&plan);
+                Some(AgentEvent::Thought(plan))
+            }
             Update::Other => None,
         })
     }

@@ -103,7 +103,7 @@ impl DecisionBuilder<'_> {
             (CallStage::Proposed, Clearance::Allow | Clearance::Ask(_)) => self.start_call(call),
             // After a restart the call is judged again, and its effect may differ from the approved
             // one.
-            (CallStage::Approved { shown }, Clearance::Ask(confirm))
+            (CallStage::Approved { shown, .. }, Clearance::Ask(confirm))
                 if *shown != confirm.request() =>
             {
                 GateReply::Denied { reason: OUTDATED.to_owned() }

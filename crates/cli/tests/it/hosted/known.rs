@@ -1,0 +1,194 @@
+//! The known agents: their needs, their approval, and the command `agents`. Their programs are
+//! stand-ins that a test can script; `others.rs` has the real ones.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use holdpoint_common::api::Inbox;
+use serde_json::Value;
+
+use super::calls::open_asks;
+use super::log_of;
+use crate::world::{Ran, World};
+
+/// Installs a script of this name, in a folder that sandboxes can see.
+fn install(world: &World, folder: &str, name: &str, script: &str) {
+    let folder = world.path(folder);
+    fs::create_dir_all(&folder).unwrap();
+    let plain = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/hosted/plain.py");
+    fs::copy(plain, folder.join("plain.py")).unwrap();
+    let path = folder.join(name);
+    fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+    fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+}
+
+/// A world with a program `gemini`, and this level of the sandbox.
+fn world(level: &str) -> World {
+    let world = World::new();
+    let bins = ["home/bin", "home/other"].map(|bin| world.path(bin).display().to_string());
+    install(&world, "home/bin", "gemini", r#"exec python3 "$(dirname "$0")/plain.py" "$@""#);
+    fs::create_dir_all(world.path("home/other")).unwrap();
+    world.config(&format!("[sandbox]\nlevel = \"{level}\"\nwritable = {bins:?}\n"));
+    world
+}
+
+/// Runs a command of a user with keys, who has the programs of the test in `PATH`.
+fn run(world: &World, args: &[&str]) -> Ran {
+    let mut command = world.command(args);
+    let bins = ["home/other", "home/bin"].map(|bin| world.path(bin).display().to_string());
+    command.env("PATH", format!("{}:{}", bins.join(":"), std::env::var("PATH").unwrap()));
+    command.env("GEMINI_API_KEY", "for-gemini").env("OPENAI_API_KEY", "for-others");
+    Ran::of(command)
+}
+
+/// The details of the only open ask.
+fn asked(world: &World) -> String {
+    let inbox = world.run(&["inbox", "--json"]).code(0);
+    let inbox: Inbox = serde_json::from_str(&inbox.out).unwrap();
+    let [asked] = &inbox.asks[..] else { panic!("{inbox:?}") };
+    let ask = serde_json::to_value(&asked.ask).unwrap();
+    assert!(ask["always"].is_string(), "{ask}");
+    ask["request"]["details"].as_str().unwrap_or_else(|| panic!("{ask}")).to_owned()
+}
+
+#[test]
+fn m_h3_a_known_agent_starts_with_the_needs_that_were_approved() {
+    let world = world("bwrap");
+    let home = world.path("home").canonicalize().unwrap();
+    let note = home.join(".gemini/note");
+    let script = format!(
+        "write {} x\nenv GEMINI_API_KEY\nenv OPENAI_API_KEY\nenv HTTPS_PROXY\nwrite {} x\n\
+         list {}/holdpoint",
+        note.display(),
+        home.join("elsewhere").display(),
+        world.path("data").display()
+    );
+    run(&world, &["new", "--name", "one", "--agent", "gemini", &script]).code(0);
+    world.run(&["wait", "one", "--for", "ask"]).code(0);
+    let details = asked(&world);
+    for part in [
+        &*format!("{}/bin/gemini --acp\n", home.display()),
+        &format!("it may read and change {}/.gemini\n", home.display()),
+        "it may reach accounts.google.com, ",
+        "generativelanguage.googleapis.com, ",
+        " and no other host\n",
+        "GEMINI_API_KEY",
+    ] {
+        assert!(details.contains(part), "{part}: {details}");
+    }
+    assert!(!details.contains("for-gemini"), "{details}");
+    assert!(!home.join(".gemini").exists(), "its folder is created when it starts");
+    world.run(&["approve", "--always", &open_asks(&world)[0]]).code(0);
+    world.run(&["wait", "one"]).code(0);
+    let log = log_of(&world);
+    assert!(note.exists() && log.contains("GEMINI_API_KEY=for-gemini"), "{log}");
+    // It has no other keys, no other files, and only a proxy for its network.
+    assert!(log.contains("OPENAI_API_KEY=None") && log.contains("HTTPS_PROXY=http://"), "{log}");
+    assert!(!home.join("elsewhere").exists() && !log.contains("daemon.lock"), "{log}");
+    // Other processes of a session get none of its variables.
+    let ran = run(&world, &["run", "--model", "rehearsal", "--policy", "all", "shell env"]);
+    assert!(!ran.err.contains("for-gemini") && !ran.out.contains("for-gemini"), "{ran:#?}");
+}
+
+#[test]
+fn m_h3_always_remembers_a_known_agent_until_its_needs_change() {
+    let world = world("bwrap");
+    let open = |name: &str| {
+        run(&world, &["new", "--name", name, "--agent", "gemini", "say Started."]).code(0);
+        world.run(&["wait", name]);
+        !open_asks(&world).is_empty()
+    };
+    assert!(open("one"));
+    world.run(&["approve", &open_asks(&world)[0]]).code(0);
+    assert!(open("two"), "an approval is for one session");
+    world.run(&["approve", "--always", &open_asks(&world)[0]]).code(0);
+    assert!(!open("three"));
+    let agents = run(&world, &["agents", "gemini"]).code(0);
+    assert!(agents.out.contains("approved for all sessions"), "{agents:#?}");
+    // Another program is found first.
+    let script = "exec python3 ${0%/*}/plain.py";
+    install(&world, "home/other", "gemini", script);
+    assert!(open("four"));
+    world.run(&["deny", &open_asks(&world)[0]]).code(0);
+    fs::remove_file(world.path("home/other/gemini")).unwrap();
+    assert!(!open("five"));
+    run(&world, &["agents", "gemini", "--forget"]).code(0);
+    assert!(open("six"));
+    let log = world.run(&["logs", "five"]).code(0).out;
+    assert!(log.contains("Started."), "{log}");
+}
+
+#[test]
+fn m_h3_a_known_agent_that_can_not_start_says_why() {
+    let world = world("bwrap");
+    let ran = run(&world, &["run", "--agent", "codex", "say A."]).code(1);
+    let hint = "hint: npm install -g @agentclientprotocol/codex-acp";
+    assert!(ran.err.contains("codex-acp` is not found") && ran.err.contains(hint), "{ran:#?}");
+    // A link that would open more than the agent's files.
+    std::os::unix::fs::symlink(world.path("home"), world.path("home/.gemini")).unwrap();
+    let ran = run(&world, &["run", "--policy", "all", "--agent", "gemini", "say A."]).code(1);
+    assert!(ran.err.contains("has more than the agent's files"), "{ran:#?}");
+    // With arguments, it is a program as any other.
+    let ran = run(&world, &["run", "--agent", "gemini --acp", "env GEMINI_API_KEY"]).code(0);
+    assert_eq!(ran.out, "GEMINI_API_KEY=None\n");
+}
+
+#[test]
+fn m_h3_a_sandbox_that_can_not_restrict_hosts_says_so() {
+    let world = world("landlock");
+    run(&world, &["new", "--name", "one", "--agent", "gemini", "say Started."]).code(0);
+    world.run(&["wait", "one", "--for", "ask"]).code(0);
+    let details = asked(&world);
+    assert!(details.contains("it may use the network\n"), "{details}");
+    world.run(&["approve", &open_asks(&world)[0]]).code(0);
+    world.run(&["wait", "one"]).code(0);
+    assert!(log_of(&world).contains("Started."));
+}
+
+#[test]
+fn m_h3_agents_lists_and_checks_the_known_agents() {
+    let world = world("bwrap");
+    let package = r#"{ "name": "@google/gemini-cli", "version": "9.8.7" }"#;
+    fs::write(world.path("home/package.json"), package).unwrap();
+    let ran = run(&world, &["agents"]).code(0);
+    for part in [
+        "gemini: /",
+        "/home/bin/gemini (9.8.7)\n",
+        "GEMINI_API_KEY (set), GOOGLE_API_KEY, ",
+        "start      asks\n",
+        "codex: not found (npm install -g @agentclientprotocol/codex-acp)\n",
+    ] {
+        assert!(ran.out.contains(part), "{part}: {}", ran.out);
+    }
+    assert!(!ran.out.contains("for-gemini"), "{}", ran.out);
+    run(&world, &["agents", "codex"]).code(1);
+    run(&world, &["agents", "other"]).code(2);
+
+    install(&world, "home/bin", "codex-acp", "echo no configuration >&2; exit 3");
+    let ran = run(&world, &["agents", "--check", "--json"]).code(1);
+    let agents: Value = serde_json::from_str(&ran.out).unwrap();
+    let agents = agents.as_array().unwrap();
+    let agent = |name: &str| agents.iter().find(|agent| agent["name"] == name).unwrap();
+    let (gemini, codex) = (&agent("gemini")["check"], &agent("codex")["check"]);
+    assert_eq!(gemini["answers"], true, "{gemini}");
+    assert_eq!((&gemini["version"], &gemini["sandbox"]), (&"1.2.3".into(), &"bwrap".into()));
+    assert_eq!(codex["answers"], false, "{codex}");
+    let why = codex["why"].as_str().unwrap();
+    assert!(why.contains("it exited with code 3; it wrote: no configuration"), "{why}");
+    assert!(agent("claude")["check"].is_null());
+    let ran = run(&world, &["agents", "gemini", "--check"]).code(0);
+    assert!(ran.out.contains("sandbox bwrap): plain 1.2.3"), "{}", ran.out);
+    assert!(world.census.living().is_empty());
+}
+
+#[test]
+fn m_h3_a_shell_completes_the_names_of_agents() {
+    let world = World::new();
+    let mut command = world.command(&["--", "holdpoint", "new", "--agent", ""]);
+    command.env("COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", "3");
+    let ran = Ran::of(command).code(0);
+    for name in ["claude", "codex", "gemini", "opencode"] {
+        assert!(ran.out.split_whitespace().any(|word| word == name), "{}", ran.out);
+    }
+}
