@@ -509,6 +509,12 @@ export interface OpenOptions {
    * configuration, else the first provider whose key is set, else `rehearsal`.
    */
   model?: string
+  /**
+   * Agent that the session hosts, instead of a model and tools of its own: a program with its
+   * arguments, or the name of a known agent alone, such as `['opencode']`. `model` is then the id
+   * of one of the agent's models. Default: none.
+   */
+  agent?: Array<string>
   /** Mode of the session's policy. Default: `ask`. */
   policy?: PolicyMode
   /** Rules of the session's policy, in addition to those of the configuration. */

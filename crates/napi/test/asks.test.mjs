@@ -1,8 +1,9 @@
 // Tests of asks: raised, shown, and answered once by a named client.
 import assert from 'node:assert/strict'
+import path from 'node:path'
 import { test } from 'node:test'
 
-import { attach, everywhere, failure, open, record } from './support.mjs'
+import { attach, everywhere, failure, open, record, root } from './support.mjs'
 
 const CONFIRM = 'shell: echo confirmed > made'
 const QUESTION = `call ask_user {"questions": [{"id": "colour", "header": "Colour", "question": "Which?"}]}`
@@ -34,6 +35,26 @@ everywhere('asks', (getSessions, { remote }) => {
     assert.equal((await seen.event('turnFinished')).body.outcome, 'done')
     assert.equal(sessions.sessionGetPauseState(id), null)
     assert.equal(sessions.sessionGetStatus(id), 'idle')
+  })
+
+  test('m_h3_a_hosted_agent_asks_in_its_session', async () => {
+    const sessions = await getSessions()
+    const agent = [process.execPath, path.join(root, 'test/agent.mjs')]
+    const id = await open(sessions, { agent, model: 'large', sandbox: 'off' })
+    const seen = await record(sessions, id)
+    await sessions.sessionPrompt(id, 'make test')
+    await seen.event('askRaised')
+    assert.match(sessions.sessionGetPauseState(id).message, /^Start the agent .* without a sandbox\?$/)
+    await sessions.sessionPauseConfirm(id, true)
+    const { ask } = (await seen.event('askRaised', 1)).body
+    assert.match(ask.request.details, /^make test\n/)
+    await sessions.sessionPauseConfirm(id, false)
+    assert.equal((await seen.event('turnFinished')).body.outcome, 'done')
+    const answers = seen.events.filter(({ body }) => body.type === 'assistantMessage')
+    assert.equal(answers.at(-1).body.blocks[0].text, 'large: no')
+    await sessions.sessionClose(id)
+    const wrong = await failure(sessions.sessionOpen({ agent: [] }))
+    assert.match(wrong.message, /the command of an agent is empty/)
   })
 
   test('m_a2_always_covers_only_calls_with_the_same_key', async () => {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use holdpoint_common::{
-    AsksMode, Config, PolicyMode, PolicyRules, Rule, SandboxLevel, SessionError,
+    AgentSettings, AsksMode, Config, PolicyMode, PolicyRules, Rule, SandboxLevel, SessionError,
 };
 use holdpoint_session::OpenSession;
 use napi::Env;
@@ -30,6 +30,10 @@ pub struct OpenOptions {
     /// Model of the session, as `PROVIDER/NAME` or `PROVIDER`. Default: the model of the
     /// configuration, else the first provider whose key is set, else `rehearsal`.
     pub model: Option<String>,
+    /// Agent that the session hosts, instead of a model and tools of its own: a program with its
+    /// arguments, or the name of a known agent alone, such as `['opencode']`. `model` is then the id
+    /// of one of the agent's models. Default: none.
+    pub agent: Option<Vec<String>>,
     /// Mode of the session's policy. Default: `ask`.
     #[napi(ts_type = "PolicyMode")]
     pub policy: Option<PolicyMode>,
@@ -101,6 +105,7 @@ fn open_request(config: &Config, options: OpenOptions) -> Result<OpenSession, Fa
         cwd,
         name,
         model,
+        agent,
         policy,
         rules,
         sandbox,
@@ -116,7 +121,14 @@ fn open_request(config: &Config, options: OpenOptions) -> Result<OpenSession, Fa
             message: error.to_string(),
         })?,
     };
-    let mut request = OpenSession { name, model, ..OpenSession::in_folder(cwd).configured(config) };
+    let opened = OpenSession::in_folder(cwd).configured(config);
+    let mut request = match agent {
+        Some(command) => {
+            let agent = AgentSettings::from_command(command).with_model(model);
+            OpenSession { name, model: None, agent: Some(agent), ..opened }
+        }
+        None => OpenSession { name, model, ..opened },
+    };
     request.policy = policy.unwrap_or(request.policy);
     if let (Some(level), Some(settings)) = (sandbox, &mut request.sandbox) {
         settings.level = level;
