@@ -2,7 +2,9 @@
 
 mod calls;
 mod ending;
+mod inbox;
 mod installed;
+mod killed;
 mod known;
 mod misbehaving;
 mod models;

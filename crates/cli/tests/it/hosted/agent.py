@@ -12,7 +12,7 @@ leave TITLE TITLE   begin calls and do not end them
 paths N             ask for permission to change N files
 stop REASON         end the turn for this reason
 session             report the id of the session
-spin                write text until the turn is cancelled
+spin                write text until the turn is cancelled, or a file `quiet` exists
 hang                never answer, whatever is sent
 die CODE            exit at once
 garbage N           write N lines that are not messages
@@ -134,7 +134,7 @@ class Agent(acp.Agent):
         await asyncio.create_subprocess_shell(command, stdin=-3, stdout=-3, stderr=-3)
 
     async def step_spin(self, _):
-        while True:
+        while not os.path.exists("quiet"):
             await self.say(".")
             await asyncio.sleep(0.01)
 

@@ -1,5 +1,6 @@
 //! Installs the Python SDK of the protocol, and third-party agents, once for all tests.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -8,7 +9,7 @@ use holdpoint_tools::testing::run_installer;
 /// The Python SDK of the protocol.
 const SDK: &str = "agent-client-protocol==0.12.1";
 
-/// OpenCode, from npm.
+/// OpenCode, from npm. Its lock file would need packages for systems that a registry may not have.
 const OPENCODE: &str = "opencode-ai@1.18.33";
 
 /// The program of OpenCode.
@@ -22,6 +23,25 @@ pub(super) fn opencode() -> PathBuf {
         );
     });
     folder.join("node_modules/.bin/opencode")
+}
+
+/// The packages of other third-party agents, from npm.
+const AGENTS: [(&str, &str); 2] = [
+    ("package.json", include_str!("agents/package.json")),
+    ("package-lock.json", include_str!("agents/package-lock.json")),
+];
+
+/// The folder with the programs `gemini` and `codex-acp`.
+pub(super) fn agents() -> PathBuf {
+    let versions = AGENTS.map(|(_, text)| text).concat();
+    let folder = installed("agents", &versions, |folder| {
+        for (name, text) in AGENTS {
+            fs::write(folder.join(name), text).unwrap();
+        }
+        let options = ["ci", "--silent", "--no-audit", "--no-fund", "--prefix"];
+        run_installer(Command::new("npm").args(options).arg(folder));
+    });
+    folder.join("node_modules/.bin")
 }
 
 /// A Python with the SDK.

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::calls::open_asks;
 use super::installed;
-use crate::world::World;
+use crate::world::{Ran, World};
 
 /// A server whose model runs the command in the prompt, after `run: `, and then is done.
 fn server() -> ModelServer {
@@ -110,4 +110,91 @@ fn m_h3_opencode_is_approved_denied_and_interrupted() {
     world.run(&["close", "one"]).code(0);
     let living = world.census.living();
     assert!(!living.iter().any(|(_, line)| opencode(line)), "{living:?}");
+}
+
+/// A server whose model, over Gemini's protocol, runs the command in the prompt and then is done.
+fn gemini_server() -> ModelServer {
+    let server = ModelServer::start();
+    server.answer(|request: &Request| {
+        let contents = request.body["contents"].as_array().unwrap();
+        let last = contents.last().unwrap().to_string();
+        let prompt = request.prompt().unwrap_or_default();
+        let command = prompt.rsplit("run: ").next().and_then(|rest| rest.lines().next());
+        match command {
+            Some(command) if prompt.contains("run: ") && !last.contains("functionResponse") => {
+                let arguments = json!({ "command": command, "description": "A test" });
+                let call = Reply::stream().call(0, "run_shell_command", &arguments.to_string());
+                call.finish("tool_calls")
+            }
+            _ => Reply::text(["All ", "done."]),
+        }
+    });
+    server
+}
+
+/// Runs a command of a user who has installed the agents, and has a key for Gemini.
+fn run(world: &World, server: &ModelServer, args: &[&str]) -> Ran {
+    let mut command = world.command(args);
+    let (bin, path) = (installed::agents(), std::env::var("PATH").unwrap());
+    command.env("PATH", format!("{}:{path}", bin.display()));
+    command.env("GEMINI_API_KEY", "none");
+    let base_url = server.base_url();
+    command.env("GOOGLE_GEMINI_BASE_URL", base_url.trim_end_matches("/v1"));
+    Ran::of(command)
+}
+
+#[test]
+fn m_h3_gemini_is_approved_denied_and_interrupted() {
+    let (world, server) = (World::new(), gemini_server());
+    world.config("[rules]\nallow = [\"agent(gemini)\"]\n");
+    let open = ["new", "--agent", "gemini", "--model", "gemini-2.5-pro", "--name", "one"];
+    run(&world, &server, &[&open[..], &["run: touch made"]].concat()).code(0);
+    world.run(&["wait", "one"]).code(0);
+    let inbox = world.run(&["inbox", "--json"]).code(0);
+    assert!(inbox.out.contains("touch made"), "{inbox:#?} {:?}", server.violations());
+    assert!(!world.work("made").exists());
+    world.run(&["approve", &open_asks(&world)[0]]).code(0);
+    world.run(&["wait", "one"]).code(0);
+    let log = world.run(&["logs", "one"]).code(0).out;
+    assert!(world.work("made").exists() && log.contains("All done."), "{log}");
+
+    world.run(&["prompt", "one", "run: touch other"]).code(0);
+    world.run(&["wait", "one"]).code(0);
+    world.run(&["deny", &open_asks(&world)[0]]).code(0);
+    world.run(&["wait", "one", "--for", "idle"]).code(0);
+    assert!(!world.work("other").exists());
+
+    world.run(&["prompt", "one", "run: touch third"]).code(0);
+    world.run(&["wait", "one"]).code(0);
+    let ran = world.run(&["interrupt", "one"]).code(0);
+    assert!(ran.out.contains("Agent interrupted"), "{ran:#?}");
+    let is_gemini = |line: &str| line.contains("gemini") && line.contains("--acp");
+    let living = world.census.living();
+    assert!(!living.iter().any(|(_, line)| is_gemini(line)), "{living:?}");
+
+    // It is started again, with the same model.
+    run(&world, &server, &["prompt", "one", "run: touch fourth"]).code(0);
+    world.run(&["wait", "one"]).code(0);
+    let log = world.run(&["logs", "one"]).code(0).out;
+    assert_eq!(open_asks(&world).len(), 1, "{log} {:?}", server.violations());
+    world.run(&["approve", &open_asks(&world)[0]]).code(0);
+    world.run(&["wait", "one"]).code(0);
+    assert!(world.work("fourth").exists() && !world.work("third").exists());
+    assert!(server.requests().iter().all(|request| request.path.contains("gemini-2.5-pro")));
+    world.run(&["close", "one"]).code(0);
+    let living = world.census.living();
+    assert!(!living.iter().any(|(_, line)| is_gemini(line)), "{living:?}");
+}
+
+#[test]
+fn m_h3_codex_without_a_login_says_how_to_log_in() {
+    let (world, server) = (World::new(), ModelServer::start());
+    let args = ["run", "--agent", "codex", "--policy", "all", "say A."];
+    let ran = run(&world, &server, &args).code(1);
+    assert!(ran.err.contains("Authentication required"), "{ran:#?}");
+    assert!(ran.err.contains("hint: log in with the agent's own program first"), "{ran:#?}");
+    let living = world.census.living();
+    assert!(!living.iter().any(|(_, line)| line.contains("codex")), "{living:?}");
+    let ran = run(&world, &server, &["agents", "--check", "codex"]).code(0);
+    assert!(ran.out.contains("codex-acp 2.6.0"), "{ran:#?}");
 }
