@@ -3048,13 +3048,14 @@ export interface Certificates {
   dir?: string | null
 }
 /**
- * An MCP server: a program that a session starts and talks to over its standard input and output.
+ * An MCP server: a program that a session starts and talks to over its standard input and output,
+ * or an address that it connects to over HTTP. It has either a `command` or a `url`.
  */
 export interface McpServer {
   /**
    * Program of the server: a path, or a name to look up in the `PATH` of the session.
    */
-  command: string
+  command?: string
   /**
    * Arguments of the program. Default: none.
    */
@@ -3072,6 +3073,20 @@ export interface McpServer {
    * the folder that they are started in. Default: the workspace.
    */
   cwd?: string | null
+  /**
+   * Address of a server that is reached over streamable HTTP, for example
+   * `https://example.com/mcp`. Holdpoint itself connects to it, outside of the sandbox.
+   * `${NAME}` is replaced by that variable of the client that opens the session, and
+   * `${NAME:-TEXT}` by the text if the variable is missing or empty.
+   */
+  url?: string | null
+  /**
+   * Headers of all requests to `url`, such as `Authorization`. Variables in their values are
+   * replaced as in `url`. Default: none.
+   */
+  headers?: {
+    [k: string]: string
+  }
   /**
    * Names of the tools that the model gets. Default: all tools of the server.
    */
