@@ -1,7 +1,8 @@
 //! Reading the conversation of a restored session from its log, before its first turn.
 //!
 //! A session that was opened from its saved state can be attached to, listed and answered without
-//! its conversation. The runner of its first turn waits for it.
+//! its conversation. The runner of its first turn waits for it. If it can't be read, the turn fails,
+//! and the next one tries again.
 
 use std::sync::Arc;
 
@@ -9,7 +10,6 @@ use actix::prelude::*;
 use holdpoint_common::{Event, TurnId};
 
 use super::SessionActor;
-use super::saving::RETRY_DELAY;
 use crate::saved::read_facts;
 use crate::state::Phase;
 use crate::store::StoreError;
@@ -17,7 +17,7 @@ use crate::store::StoreError;
 /// The reading of a conversation.
 #[derive(Default)]
 pub(super) struct ConversationReads {
-    /// Whether the log is being read, or the next try is awaited.
+    /// Whether the log is being read.
     reading: bool,
     /// The turn whose runner waits for the conversation.
     pub(super) waiting: Option<TurnId>,
@@ -60,18 +60,19 @@ impl SessionActor {
         read: Result<Vec<Arc<Event>>, StoreError>,
         ctx: &mut Context<Self>,
     ) {
-        match read {
-            Ok(facts) => {
+        self.conversation.reading = false;
+        let waiting = self.conversation.waiting;
+        match (read, waiting) {
+            (Ok(facts), _) => {
                 self.state.read(&facts);
-                self.conversation.reading = false;
-                if let Some(turn) = self.conversation.waiting {
-                    self.start_runner(turn, ctx);
-                }
+                waiting.into_iter().for_each(|turn| self.start_runner(turn, ctx));
             }
-            Err(error) => {
-                tracing::error!(%error, "the conversation can't be read; the turn waits for it");
-                ctx.run_later(RETRY_DELAY, |actor, ctx| actor.read_conversation(ctx));
-            }
+            (Err(error), Some(turn)) => self.fail_turn(
+                turn,
+                format!("the conversation can't be read: {error} (hint: prompt again)"),
+                ctx,
+            ),
+            (Err(_), None) => {}
         }
     }
 }

@@ -123,7 +123,10 @@ impl StreamHandler<FromLane> for SessionActor {
                 self.runner_ended(turn, end, ctx)
             }
             Some(LaneMessage::Report(report)) => self.take_report(turn, report, ctx),
-            Some(LaneMessage::Tools(toolbox)) => self.toolbox = Some(toolbox),
+            // The tools of a turn that was cut before the conversation was read may lack some.
+            Some(LaneMessage::Tools(toolbox)) => {
+                self.toolbox = self.state.unread().is_none().then_some(toolbox);
+            }
             None => {
                 let end = Report::Finished {
                     outcome: Outcome::Panicked,
@@ -167,6 +170,18 @@ impl SessionActor {
             }
             actor.take_report(turn, end, ctx);
         }));
+    }
+
+    /// Ends a turn whose runner can't be started.
+    pub(super) fn fail_turn(&mut self, turn: TurnId, error: String, ctx: &mut Context<Self>) {
+        tracing::error!(error, "turn failed");
+        let end = Report::Finished {
+            outcome: Outcome::Failed,
+            error: Some(error),
+            tools: Vec::new(),
+            processes: EndedProcesses::default(),
+        };
+        self.take_report(turn, end, ctx);
     }
 
     fn take_report(&mut self, turn: TurnId, report: Report, ctx: &mut Context<Self>) {

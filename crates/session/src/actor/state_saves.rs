@@ -19,15 +19,13 @@ const MAX_FACTS: usize = 8 * MIN_FACTS;
 pub(super) struct StateSaves {
     /// The saved facts since the last save of the state.
     tail: Tail,
-    /// The size of the state that was saved last, in bytes.
-    size: usize,
     saving: bool,
 }
 
 impl StateSaves {
     /// The saves of a session that has this many facts after its saved state.
     pub(super) fn after(tail: Tail) -> Self {
-        Self { tail, ..Self::default() }
+        Self { tail, saving: false }
     }
 
     /// Counts a fact that was saved.
@@ -38,7 +36,7 @@ impl StateSaves {
     /// Whether the state is to be saved. All saves together write no more than the facts.
     fn is_due(&self, is_in_turn: bool) -> bool {
         let facts = if is_in_turn { MAX_FACTS } else { MIN_FACTS };
-        !self.saving && self.tail.facts >= facts && self.tail.bytes >= self.size
+        !self.saving && self.tail.facts >= facts && self.tail.bytes >= self.tail.state_bytes
     }
 }
 
@@ -51,7 +49,8 @@ impl SessionActor {
             return;
         }
         let Some(text) = self.state.to_saved() else { return };
-        self.state_saves = StateSaves { tail: Tail::default(), size: text.len(), saving: true };
+        let tail = Tail { state_bytes: text.len(), ..Tail::default() };
+        self.state_saves = StateSaves { tail, saving: true };
         let saving = self.log.keep_state(SavedState { upto: self.state.last(), text });
         ctx.spawn(saving.into_actor(self).map(|saved, actor, _| {
             actor.state_saves.saving = false;

@@ -41,11 +41,13 @@ pub(crate) struct Folded {
     pub(crate) tail: Tail,
 }
 
-/// A number of facts, and their size.
+/// The facts after a saved state: how many, and their size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Tail {
     pub(crate) facts: usize,
     pub(crate) bytes: usize,
+    /// The size of the saved state in bytes.
+    pub(crate) state_bytes: usize,
 }
 
 impl Tail {
@@ -58,10 +60,10 @@ impl Tail {
 /// Folds the facts of a log, beginning with its saved state if it has one. A log without facts
 /// belongs to no session: the session was deleted, or its opening was never saved.
 pub(crate) async fn fold(id: &SessionId, log: &dyn SessionLog) -> Result<Folded, SessionError> {
-    let mut state = saved_state(id, log).await;
+    let (mut state, state_bytes) = saved_state(id, log).await.unzip();
     // Whether at least one fact could be read.
     let mut has_facts = state.is_some();
-    let mut tail = Tail::default();
+    let mut tail = Tail { state_bytes: state_bytes.unwrap_or_default(), ..Tail::default() };
     let from = state.as_ref().map_or(0, |state| state.last() + 1);
     let mut pages = Pages::within(log, from..u64::MAX);
     while let Some(page) = pages.next().await? {
@@ -87,8 +89,8 @@ pub(crate) async fn fold(id: &SessionId, log: &dyn SessionLog) -> Result<Folded,
     }
 }
 
-/// The saved state of a log; `None` if there is none that can be used.
-async fn saved_state(id: &SessionId, log: &dyn SessionLog) -> Option<State> {
+/// The saved state of a log, and its size in bytes; `None` if there is none that can be used.
+async fn saved_state(id: &SessionId, log: &dyn SessionLog) -> Option<(State, usize)> {
     let SavedState { upto, text } = match log.state().await {
         Ok(saved) => saved?,
         Err(error) => {
@@ -96,7 +98,8 @@ async fn saved_state(id: &SessionId, log: &dyn SessionLog) -> Option<State> {
             return None;
         }
     };
-    State::from_saved(&text).filter(|state| state.id() == id && state.last() == upto)
+    let state = State::from_saved(&text)?;
+    (state.id() == id && state.last() == upto).then_some((state, text.len()))
 }
 
 /// Reads the facts with these numbers, in the order of their numbers, and the gaps among them.

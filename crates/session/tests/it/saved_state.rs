@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -20,30 +21,36 @@ use tokio::sync::watch;
 /// Enough turns of six facts or more for a saved state.
 const TURNS: usize = 100;
 
-/// A SQLite store whose facts can be read only while `open` is true.
+/// A SQLite store whose facts before the saved state can be read only while `open` is true, and not
+/// at all while `broken` is set.
 #[derive(Clone)]
 struct GatedReads {
     store: Sqlite,
     open: watch::Sender<bool>,
+    broken: Arc<AtomicBool>,
 }
 
 struct GatedLog {
     log: Arc<dyn SessionLog>,
     open: watch::Sender<bool>,
+    broken: Arc<AtomicBool>,
 }
 
 impl GatedReads {
     fn new(folder: &Path) -> Self {
-        Self { store: Sqlite::open(folder).unwrap(), open: watch::Sender::new(true) }
+        let store = Sqlite::open(folder).unwrap();
+        Self { store, open: watch::Sender::new(true), broken: Arc::default() }
     }
 
     fn gate(
         &self,
         log: BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>>,
     ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
-        let open = self.open.clone();
-        async move { Ok(Arc::new(GatedLog { log: log.await?, open }) as Arc<dyn SessionLog>) }
-            .boxed()
+        let (open, broken) = (self.open.clone(), Arc::clone(&self.broken));
+        async move {
+            Ok(Arc::new(GatedLog { log: log.await?, open, broken }) as Arc<dyn SessionLog>)
+        }
+        .boxed()
     }
 }
 
@@ -84,10 +91,14 @@ impl SessionLog for GatedLog {
 
     fn page(&self, range: Range<u64>, most: usize) -> BoxFuture<'static, Result<Page, StoreError>> {
         let (log, open) = (Arc::clone(&self.log), self.open.clone());
+        let is_broken = self.broken.load(Ordering::SeqCst);
         async move {
             // The facts after the saved state are always readable.
             if range.end != u64::MAX {
                 let _ = open.subscribe().wait_for(|open| *open).await;
+                if is_broken {
+                    return Err(StoreError::Io { message: "input/output error".into() });
+                }
             }
             log.page(range, most).await
         }
@@ -246,4 +257,21 @@ async fn m_b7_the_first_turn_after_an_opening_has_the_whole_conversation() {
     let expected: Vec<_> = (0..TURNS).map(|number| format!("Prompt {number}.")).collect();
     assert_eq!(sent[..TURNS], expected);
     assert!(sent[TURNS..].concat().contains("Still more."), "{:?}", &sent[TURNS..]);
+}
+
+#[tokio::test]
+async fn m_b7_a_turn_fails_if_the_conversation_can_not_be_read_and_the_next_one_tries_again() {
+    let folder = TempDir::new().unwrap();
+    let before = filled(&folder).await;
+    let store = GatedReads::new(folder.path());
+    let harness = Harness::with(|engine| engine.store(store.clone()));
+    store.broken.store(true, Ordering::SeqCst);
+    let session = harness.sessions().get(before.settings.id.as_str()).await.unwrap();
+    session.prompt("More.").await.unwrap();
+    let failed = session.settled().await.unwrap().last_turn.clone().unwrap();
+    assert_eq!(failed.outcome, Outcome::Failed);
+    assert!(failed.error.unwrap().contains("the conversation can't be read: input/output error"));
+    store.broken.store(false, Ordering::SeqCst);
+    turn(&harness, &session, TURNS).await;
+    assert!(prompts(&harness.model.requests()[0]).len() > TURNS);
 }
