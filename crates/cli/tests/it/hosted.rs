@@ -40,9 +40,9 @@ fn log_of(world: &World) -> String {
     world.run(&["logs", "one"]).code(0).out
 }
 
-/// Prompts the session `one`, waits for the end of the turn, and returns the transcript.
+/// Prompts the session `one`, waits for the end of the turn or an ask, and returns the transcript.
 fn prompt(world: &World, script: &str) -> String {
     world.run(&["prompt", "one", script]).code(0);
-    world.run(&["wait", "one", "--for", "idle"]).code(0);
+    world.run(&["wait", "one"]).code(0);
     log_of(world)
 }

@@ -45,7 +45,8 @@ impl Needs {
             Some(known) => known_command(known, workspace)?,
             None => agent.settings.command.clone(),
         };
-        let mut details = shown::command(&line(&command), workspace.root());
+        // Without the workspace, because an approval can be for all sessions.
+        let mut details = shown::command_anywhere(&line(&command));
         let mut message = format!("Start the agent {}", agent.name());
         match (workspace.sandbox(), agent.known) {
             (None, _) => {

@@ -74,16 +74,14 @@ impl HostedSource {
             let needs = Needs::of(&agent, &workspace)?;
             let acts = [needs::start_of(&agent)];
             let judgement = workspace.policy().judge(TOOL, &acts, workspace.root());
-            let is_approved = !needs.needs_approval
-                || match judgement.verdict {
-                    Verdict::Allow => true,
-                    Verdict::Ask => {
-                        !judgement.may_be_denied() && agent.is_remembered(&needs.details)
-                    }
-                    Verdict::Deny => {
-                        return Err(format!("its start is denied: {}", judgement.why()));
-                    }
-                };
+            let is_approved = match judgement.verdict {
+                Verdict::Allow => true,
+                Verdict::Ask if !needs.needs_approval => true,
+                Verdict::Ask => !judgement.may_be_denied() && agent.is_remembered(&needs.details),
+                Verdict::Deny => {
+                    return Err(format!("its start is denied: {}", judgement.why()));
+                }
+            };
             Ok((needs, is_approved))
         };
         let determined = tokio::task::spawn_blocking(determine).await;

@@ -65,7 +65,7 @@ fn m_h3_a_known_agent_starts_with_the_needs_that_were_approved() {
         world.path("data").display()
     );
     run(&world, &["new", "--name", "one", "--agent", "gemini", &script]).code(0);
-    world.run(&["wait", "one", "--for", "ask"]).code(0);
+    world.run(&["wait", "one"]).code(0);
     let details = asked(&world);
     for part in [
         &*format!("{}/bin/gemini --acp\n", home.display()),
@@ -104,6 +104,14 @@ fn m_h3_always_remembers_a_known_agent_until_its_needs_change() {
     assert!(open("two"), "an approval is for one session");
     world.run(&["approve", "--always", &open_asks(&world)[0]]).code(0);
     assert!(!open("three"));
+    // In another folder, too.
+    fs::create_dir(world.path("work/other")).unwrap();
+    let other = world.path("work/other");
+    let args =
+        ["new", "--name", "elsewhere", "--agent", "gemini", "--cwd", other.to_str().unwrap()];
+    run(&world, &[&args[..], &["say Started."]].concat()).code(0);
+    world.run(&["wait", "elsewhere"]);
+    assert!(open_asks(&world).is_empty());
     let agents = run(&world, &["agents", "gemini"]).code(0);
     assert!(agents.out.contains("approved for all sessions"), "{agents:#?}");
     // Another program is found first.
@@ -138,7 +146,7 @@ fn m_h3_a_known_agent_that_can_not_start_says_why() {
 fn m_h3_a_sandbox_that_can_not_restrict_hosts_says_so() {
     let world = world("landlock");
     run(&world, &["new", "--name", "one", "--agent", "gemini", "say Started."]).code(0);
-    world.run(&["wait", "one", "--for", "ask"]).code(0);
+    world.run(&["wait", "one"]).code(0);
     let details = asked(&world);
     assert!(details.contains("it may use the network\n"), "{details}");
     world.run(&["approve", &open_asks(&world)[0]]).code(0);

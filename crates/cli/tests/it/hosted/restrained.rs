@@ -10,7 +10,7 @@ use crate::world::World;
 
 /// Waits for an ask of the session `one`, and returns its id.
 fn asked(world: &World) -> String {
-    world.run(&["wait", "one", "--for", "ask"]).code(0);
+    world.run(&["wait", "one"]).code(0);
     open_asks(world).remove(0)
 }
 
@@ -106,6 +106,9 @@ fn m_h3_readonly_makes_the_workspace_read_only_for_an_agent() {
         assert!(!world.work("third").exists(), "{level}: {log}");
         // Its start needs no approval: the sandbox restrains it.
         assert!(!log.contains("Start the agent"), "{level}: {log}");
+        let deny = ["run", "--deny", "agent(python3)", "--agent", &agent, "list ."];
+        let ran = world.run(&deny).code(1);
+        assert!(ran.err.contains("denied by the rule"), "{level}: {ran:#?}");
     }
 }
 
