@@ -170,7 +170,6 @@ fn list(store: &TrustStore, as_json: bool, ui: &mut Ui) -> Result<i32, CliError>
             .map(|trusted| {
                 json!({
                     "folder": trusted.folder, "state": state(trusted), "since": trusted.since,
-                    "content": trusted.content,
                 })
             })
             .collect();

@@ -1,6 +1,6 @@
 //! Checks of the address and the headers of a server that is reached over HTTP.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The most headers of one server.
 const MAX_HEADERS: usize = 32;
@@ -19,7 +19,8 @@ const RESERVED: [&str; 10] = [
     "transfer-encoding",
 ];
 
-/// Checks an address. One with variables is checked further once they are replaced.
+/// Checks an address. If it has variables, only the text before the first one is checked, and the
+/// whole once they are replaced.
 ///
 /// # Errors
 /// The problem, without the address, which may contain a key.
@@ -27,12 +28,14 @@ pub(super) fn check_url(url: &str) -> Result<(), String> {
     if url.chars().any(|c| c.is_control() || c.is_whitespace()) {
         return Err("`url` has a space or a control character".to_owned());
     }
-    if url.contains("${") {
-        return Ok(());
-    }
+    let variable = url.find("${").filter(|at| url[*at..].contains('}'));
+    let (url, is_whole) = variable.map_or((url, true), |at| (&url[..at], false));
     let lower = url.to_ascii_lowercase();
-    let scheme = ["http://", "https://"].into_iter().find(|scheme| lower.starts_with(scheme));
-    let Some(scheme) = scheme else {
+    let schemes = ["http://", "https://"];
+    let Some(scheme) = schemes.into_iter().find(|scheme| lower.starts_with(scheme)) else {
+        if !is_whole && schemes.iter().any(|scheme| scheme.starts_with(&lower)) {
+            return Ok(());
+        }
         return Err("`url` must begin with http:// or https://".to_owned());
     };
     let rest = &url[scheme.len()..];
@@ -40,7 +43,7 @@ pub(super) fn check_url(url: &str) -> Result<(), String> {
     if host.contains('@') {
         return Err("`url` has a user or password; put it into `headers`".to_owned());
     }
-    if host.is_empty() || host.starts_with(':') {
+    if is_whole && (host.is_empty() || host.starts_with(':')) {
         return Err("`url` has no host".to_owned());
     }
     Ok(())
@@ -55,7 +58,11 @@ pub(super) fn check_headers(headers: &BTreeMap<String, String>) -> Result<(), St
         return Err(format!("there are {} `headers`; the limit is {MAX_HEADERS}", headers.len()));
     }
     let is_token = |c: u8| c.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&c);
+    let mut names = BTreeSet::new();
     for (name, value) in headers {
+        if !names.insert(name.to_ascii_lowercase()) {
+            return Err(format!("the header `{name}` is there twice"));
+        }
         if name.is_empty() || !name.bytes().all(is_token) {
             return Err(format!("{name:?} in `headers` is not the name of a header"));
         }
@@ -75,7 +82,10 @@ mod tests {
 
     #[test]
     fn m_h2_an_address_is_http_with_a_host_and_without_a_password() {
-        for good in ["https://example.com/mcp", "HTTP://[::1]:80?a=b", "${URL}", "http://${H}/"] {
+        let plain = ["https://example.com/mcp", "HTTP://[::1]:80?a=b"];
+        for good in
+            [&plain[..], &["${URL}", "http://${H}/", "http${S}://h/", "https://h/${A"]].concat()
+        {
             check_url(good).unwrap();
         }
         for (bad, why) in [
@@ -86,6 +96,9 @@ mod tests {
             ("https:///mcp", "has no host"),
             ("https://:80/", "has no host"),
             ("https://me:hunter2@example.com/", "put it into `headers`"),
+            ("https://me:hunter2@${HOST}/", "put it into `headers`"),
+            ("https://me:hunter2@example.com/${", "put it into `headers`"),
+            ("ftp://example.com/${A}", "must begin with"),
             ("https://example.com/a b", "a space"),
             ("https://example.com/\n", "a control character"),
         ] {
@@ -100,6 +113,8 @@ mod tests {
             check_headers(&BTreeMap::from([(name.to_owned(), value.to_owned())]))
         };
         check("Authorization", "Bearer ${KEY}").unwrap();
+        let twice = ["Cookie", "cookie"].map(|name| (name.to_owned(), "a".to_owned()));
+        assert!(check_headers(&BTreeMap::from(twice)).unwrap_err().contains("twice"));
         for (name, value, why) in [
             ("", "x", "not the name"),
             ("a b", "x", "not the name"),

@@ -165,11 +165,22 @@ pub(super) fn headers(server: &McpServer) -> Result<HashMap<HeaderName, HeaderVa
     Ok(headers)
 }
 
-/// The values that errors must not show: those of headers, also without a scheme such as `Bearer`.
+/// The least bytes of a part of a path, and of a value of a query, that can be a key.
+const MIN_KEY: usize = 8;
+
+/// The values that errors must not show: those of headers, also without a scheme such as `Bearer`,
+/// and the parts of the address that can be keys. The longest come first.
 pub(super) fn secrets(server: &McpServer) -> Vec<String> {
     let values = server.headers.values();
     let parts = values.flat_map(|value| [Some(value.as_str()), value.split_whitespace().last()]);
-    parts.flatten().map(str::to_owned).collect()
+    let url = server.url.as_deref().unwrap_or_default();
+    let after_host = url.split_once("://").and_then(|(_, rest)| rest.split_once('/'));
+    let after_host = after_host.map_or("", |(_, rest)| rest);
+    let parts_of_url = after_host.split(['/', '?', '&', '#', '=']);
+    let parts_of_url = parts_of_url.filter(|part| part.len() >= MIN_KEY);
+    let mut secrets: Vec<_> = parts.flatten().chain(parts_of_url).map(str::to_owned).collect();
+    secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+    secrets
 }
 
 /// A message of ours that is being sent. If it answers a request of the server, that request counts
@@ -378,7 +389,22 @@ impl StreamableHttpClient for Client {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
+
+    #[test]
+    fn m_h2_t_h3_keys_in_addresses_and_headers_are_secrets() {
+        let header = ("Authorization".to_owned(), "Bearer the-key-1".to_owned());
+        let server = McpServer {
+            url: Some("https://example.com/v1/a-key-in-a-path/mcp?key=another-key&x=1".to_owned()),
+            headers: BTreeMap::from([header]),
+            ..McpServer::program("", [""; 0])
+        };
+        let mut secrets = secrets(&server);
+        secrets.sort();
+        assert_eq!(secrets, ["Bearer the-key-1", "a-key-in-a-path", "another-key", "the-key-1"]);
+    }
 
     #[test]
     fn m_h2_streams_that_end_at_once_are_opened_ever_more_rarely() {

@@ -181,13 +181,15 @@ impl Client {
     }
 
     /// Starts the daemon if none runs. Sessions that are opened have these servers, too. One of
-    /// them replaces a configured one of the same name.
+    /// them replaces a configured one of the same name. Their texts are taken literally: a project's
+    /// settings in an editor must not insert the user's variables.
     async fn with_servers(folders: &Folders, brought: McpServers) -> Result<Self, CliError> {
-        let mut config = folders.config()?;
-        config.mcp.extend(brought);
-        check_mcp_servers(&config.mcp).map_err(|error| CliError::usage(error.to_string()))?;
+        let config = folders.config()?;
         let catalog = Catalog::new(&config, |name| std::env::var(name).ok());
-        let sessions = daemon_sessions(folders, CLIENT, supplies(&config, &catalog)).await?;
+        let mut supplies = supplies(&config, &catalog);
+        supplies.mcp.extend(brought);
+        check_mcp_servers(&supplies.mcp).map_err(|error| CliError::usage(error.to_string()))?;
+        let sessions = daemon_sessions(folders, CLIENT, supplies).await?;
         Ok(Self { sessions, catalog, config })
     }
 }

@@ -66,3 +66,20 @@ fn m_h2_a_server_over_http_of_an_editor_serves_its_session() {
     let update = editor.updates("tool_call_update").pop().unwrap().to_string();
     assert!(update.contains("completed") && update.contains("worked"), "{update}");
 }
+
+/// The settings of a project in an editor must not get the user's variables.
+#[test]
+fn m_h2_texts_of_an_editors_servers_are_literal() {
+    let server = HttpServer::start(&["needs-key"]);
+    let world = World::new();
+    let mut editor = Editor::new(&world);
+    let mut params = folder(&world.path("work"));
+    params["mcpServers"] = json!([{
+        "type": "http", "name": "Wiki", "url": server.url(),
+        "headers": [{ "name": "Authorization", "value": "Bearer ${HOME}" }],
+    }]);
+    let session = editor.call("session/new", params)["sessionId"].as_str().unwrap().to_owned();
+    assert_eq!(editor.play(&session, "say One."), "end_turn");
+    let log = world.run(&["logs", &session]).code(0).out;
+    assert!(log.contains("the variable HOME in its header `Authorization`"), "{log}");
+}

@@ -10,9 +10,13 @@ const ENDINGS: [&str; 5] = [".localhost", ".local", ".internal", ".lan", ".home.
 
 /// Whether the host of a URL is this machine or in a network near it, judged by the URL alone: an
 /// address that is not public, a name without a dot, or a name that ends like those of private
-/// networks. Other names can also lead there. A text that is not a URL with a host counts as near.
+/// networks. Other names can also lead there. A text that is not a URL with a host counts as near, as
+/// does one with a variable.
 #[must_use]
 pub fn is_near(url: &str) -> bool {
+    if url.contains("${") {
+        return true;
+    }
     let host = url::Url::parse(url).ok().and_then(|url| Host::parse(url.host_str()?));
     match host {
         Some(Host::Address(address)) => is_near_address(address),
@@ -45,6 +49,8 @@ mod tests {
             "https://nas.local./",
             "https://a.internal/",
             "${URL}",
+            "http://127.0.0.1${PWD}/mcp",
+            "https://169.254.169.254${X}/latest",
         ] {
             assert!(is_near(near), "{near}");
         }
