@@ -3088,6 +3088,11 @@ export interface McpServer {
     [k: string]: string
   }
   /**
+   * Whether `url` speaks HTTP with SSE, which streamable HTTP replaced in the revision
+   * 2025-03-26. Default: `false`.
+   */
+  sse?: boolean
+  /**
    * Names of the tools that the model gets. Default: all tools of the server.
    */
   tools?: string[] | null

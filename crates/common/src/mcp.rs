@@ -58,6 +58,10 @@ pub struct McpServer {
     /// replaced as in `url`. Default: none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
+    /// Whether `url` speaks HTTP with SSE, which streamable HTTP replaced in the revision
+    /// 2025-03-26. Default: `false`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sse: bool,
     /// Names of the tools that the model gets. Default: all tools of the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
@@ -110,6 +114,7 @@ impl McpServer {
             cwd: None,
             url: None,
             headers: BTreeMap::new(),
+            sse: false,
             tools: None,
             timeout_s: default_timeout(),
             startup_s: default_startup(),
@@ -137,8 +142,8 @@ impl McpServer {
             None if self.command.trim().is_empty() => {
                 return Err("`command` is empty".to_owned());
             }
-            None if !self.headers.is_empty() => {
-                return Err("`headers` are for a server with a `url`".to_owned());
+            None if !self.headers.is_empty() || self.sse => {
+                return Err("`headers` and `sse` are for a server with a `url`".to_owned());
             }
             None => {}
         }
@@ -315,6 +320,7 @@ mod tests {
             (McpServer { args: vec![long.clone()], ..server.clone() }, "the limit is 65536"),
             (McpServer { command: "".into(), ..server.clone() }, "`command` or `url` is missing"),
             (McpServer { headers: variable("A"), ..server.clone() }, "a server with a `url`"),
+            (McpServer { sse: true, ..server.clone() }, "a server with a `url`"),
             (McpServer { command: "x".into(), ..web.clone() }, "`command` is for a program"),
             (McpServer { network: true, ..web.clone() }, "`network` is for a program"),
             (McpServer { sandbox: false, ..web.clone() }, "`sandbox` is for a program"),

@@ -12,6 +12,7 @@ mod calls;
 mod client;
 mod content;
 mod elicitation;
+mod events;
 mod http;
 mod http_error;
 mod launch;
@@ -20,6 +21,7 @@ mod name;
 mod program;
 mod server;
 mod source;
+mod sse;
 mod stdio;
 mod tool;
 

@@ -263,7 +263,7 @@ impl Connection {
             .close(acp::SessionCloseCapabilities::new());
         let capabilities = AgentCapabilities::new()
             .load_session(true)
-            .mcp_capabilities(acp::McpCapabilities::new().http(true))
+            .mcp_capabilities(acp::McpCapabilities::new().http(true).sse(true))
             .prompt_capabilities(PromptCapabilities::new().embedded_context(true))
             .session_capabilities(sessions);
         let agent = Implementation::new("holdpoint", env!("CARGO_PKG_VERSION"))

@@ -18,9 +18,14 @@ pub(super) fn servers(brought: Vec<acp::McpServer>) -> Result<McpServers, Error>
                 let headers = headers.into_iter().map(|header| (header.name, header.value));
                 (name, McpServer { headers: headers.collect(), ..McpServer::address(url) })
             }
+            acp::McpServer::Sse(acp::McpServerSse { name, url, headers, .. }) => {
+                let headers = headers.into_iter().map(|header| (header.name, header.value));
+                let server = McpServer { sse: true, ..McpServer::address(url) };
+                (name, McpServer { headers: headers.collect(), ..server })
+            }
             _ => {
-                let message = "`mcpServers`: only servers of the types `stdio` and `http` are \
-                               supported";
+                let message = "`mcpServers`: only servers of the types `stdio`, `http` and `sse` \
+                               are supported";
                 return Err(failure(ErrorCode::InvalidParams, message));
             }
         };
@@ -90,16 +95,12 @@ mod tests {
         let servers = servers(vec![acp::McpServer::Http(http)]).unwrap();
         assert_eq!(servers["web"].url.as_deref(), Some("http://localhost/mcp"));
         assert_eq!(servers["web"].headers["Authorization"], "Bearer x");
+        let sse = acp::McpServer::Sse(acp::McpServerSse::new("Old", "http://localhost/sse"));
+        assert!(self::servers(vec![sse]).unwrap()["old"].sse);
     }
 
     #[test]
     fn m_h2_an_editors_servers_that_cannot_be_used_are_refused() {
-        let sse = acp::McpServer::Sse(acp::McpServerSse::new("a", "http://localhost/"));
-        let error = servers(vec![sse]).unwrap_err();
-        assert!(
-            error.message.contains("only servers of the types `stdio` and `http`"),
-            "{error:?}"
-        );
         let http = acp::McpServer::Http(acp::McpServerHttp::new("a", "localhost"));
         let error = servers(vec![http]).unwrap_err();
         assert!(error.message.contains("must begin with http://"), "{error:?}");

@@ -59,6 +59,10 @@ struct AddArgs {
     #[arg(long = "header", value_name = "NAME: VALUE", value_parser = header, requires = "url")]
     headers: Vec<(String, String)>,
 
+    /// Speak HTTP with SSE, which servers used before 2025-03-26
+    #[arg(long, requires = "url")]
+    sse: bool,
+
     /// Set a variable for the server; repeat it for more
     #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
     env: Vec<(String, String)>,
@@ -144,6 +148,7 @@ impl AddArgs {
         McpServer {
             url: self.url.clone(),
             headers: self.headers.iter().cloned().collect(),
+            sse: self.sse,
             env: self.env.iter().cloned().collect(),
             cwd: self.cwd.clone(),
             tools: self.tools.clone(),
@@ -177,6 +182,9 @@ fn list(args: &ListArgs, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError
 /// The permissions of a server that others do not have, and its variables and headers.
 fn notes(server: &McpServer) -> String {
     let mut notes = Vec::new();
+    if server.sse {
+        notes.push("sse".to_owned());
+    }
     if !server.sandbox {
         notes.push("no sandbox".to_owned());
     }

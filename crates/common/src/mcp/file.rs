@@ -28,8 +28,8 @@ pub(super) struct File {
 /// A server in a file. Other programs have further keys, which are ignored.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct FileServer {
-    /// Decides nothing: a server is of the type of its `command` or `url`.
-    #[serde(rename = "type", skip_serializing)]
+    /// Only `sse` decides something: other types follow from `command` or `url`.
+    #[serde(rename = "type", skip_serializing_if = "is_not_sse")]
     kind: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     command: Option<String>,
@@ -47,8 +47,14 @@ pub(super) struct FileServer {
     pub(super) disabled: bool,
 }
 
-/// The names of streamable HTTP in the files of other programs.
-const HTTP: [&str; 3] = ["http", "streamable-http", "streamableHttp"];
+/// The types of a server with an address in the files of other programs. All but `sse` are streamable
+/// HTTP.
+const HTTP: [&str; 4] = ["http", "streamable-http", "streamableHttp", SSE];
+const SSE: &str = "sse";
+
+fn is_not_sse(kind: &Option<String>) -> bool {
+    kind.as_deref() != Some(SSE)
+}
 
 impl FileServer {
     pub(super) fn url(&self) -> Option<&str> {
@@ -63,7 +69,10 @@ impl FileServer {
         let Self { kind, command, args, env, cwd, url, headers, .. } = self;
         let server = match (command, url) {
             (Some(command), None) => McpServer { env, cwd, ..McpServer::program(command, args) },
-            (None, Some(url)) => McpServer { headers, ..McpServer::address(url) },
+            (None, Some(url)) => {
+                let sse = !is_not_sse(&kind);
+                McpServer { headers, sse, ..McpServer::address(url) }
+            }
             (Some(_), Some(_)) => {
                 return Err("it has a `command` and a `url`; only one of them can be used".into());
             }
@@ -111,7 +120,8 @@ mod tests {
                 "files": {"type": "stdio", "command": "npx", "args": ["-y", "x"], "disabled": false},
                 "db": {"command": "db", "env": {"KEY": "v"}, "cwd": "sub"},
                 "web": {"type": "http", "url": "https://example.com/mcp", "headers": {"A": "b"}},
-                "old": {"type": "sse", "url": "https://example.com/sse", "disabled": true}
+                "sse": {"type": "sse", "url": "https://example.com/sse"},
+                "old": {"command": "old", "disabled": true}
             }, "other": 1}"#,
         )
         .unwrap();
@@ -122,6 +132,7 @@ mod tests {
         assert!(!servers.contains_key("old"));
         assert_eq!(servers["web"].url.as_deref(), Some("https://example.com/mcp"));
         assert_eq!(servers["web"].headers["A"], "b");
+        assert!(servers["sse"].sse && !servers["web"].sse);
     }
 
     #[test]
@@ -132,7 +143,7 @@ mod tests {
             (r#"{"mcpServers": {"a": {}}}"#, "MCP server `a`: `command` or `url` is missing"),
             (r#"{"mcpServers": {"a": {"url": "ftp://x"}}}"#, "must begin with http://"),
             (r#"{"mcpServers": {"a": {"url": "http://x", "command": "x"}}}"#, "only one of them"),
-            (r#"{"mcpServers": {"a": {"url": "http://x", "type": "sse"}}}"#, "`type` is \"sse\""),
+            (r#"{"mcpServers": {"a": {"url": "http://x", "type": "ws"}}}"#, "`type` is \"ws\""),
             (r#"{"mcpServers": {"a": {"command": "x", "type": "http"}}}"#, "can have: stdio"),
             (r#"{"mcpServers": {"A b": {"command": "x"}}}"#, "MCP server `A b`: the name must"),
         ] {

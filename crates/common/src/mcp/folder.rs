@@ -163,6 +163,7 @@ mod tests {
     fn m_g5_the_content_has_everything_that_runs() {
         let file = r#"{"x": 1, "mcpServers": {
             "b": {"command": "b", "args": ["1"], "env": {"K": "v"}, "cwd": "c", "disabled": false},
+            "s": {"type": "sse", "url": "https://example.com/s"},
             "u": {"type": "http", "url": "https://example.com", "headers": {"A": "b"}}, "off": {"command": "never", "disabled": true}}}"#;
         let servers = FolderServers::parse(file).unwrap();
         let content: Value = serde_json::from_str(&servers.content()).unwrap();
@@ -170,10 +171,14 @@ mod tests {
             content,
             json!({
                 "b": { "command": "b", "args": ["1"], "env": { "K": "v" }, "cwd": "c" },
+                "s": { "type": "sse", "url": "https://example.com/s" },
                 "u": { "url": "https://example.com", "headers": { "A": "b" } },
             })
         );
-        assert_eq!(servers.addresses().collect::<Vec<_>>(), ["https://example.com"]);
-        assert_eq!(servers.names().collect::<Vec<_>>(), ["b", "u"]);
+        assert_eq!(
+            servers.addresses().collect::<Vec<_>>(),
+            ["https://example.com/s", "https://example.com"]
+        );
+        assert_eq!(servers.names().collect::<Vec<_>>(), ["b", "s", "u"]);
     }
 }

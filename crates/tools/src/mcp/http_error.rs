@@ -20,6 +20,23 @@ const MIN_SECRET: usize = 6;
 #[error("{0}")]
 pub(super) struct HttpError(String);
 
+impl HttpError {
+    pub(super) fn new(why: String) -> Self {
+        Self(why)
+    }
+}
+
+/// The words for an answer that is not a success.
+pub(super) async fn status(mut answer: reqwest::Response) -> String {
+    let mut body = Vec::new();
+    while body.len() < MAX_TEXT
+        && let Ok(Some(chunk)) = answer.chunk().await
+    {
+        body.extend_from_slice(&chunk[..chunk.len().min(MAX_TEXT)]);
+    }
+    self::answer(&format!("HTTP {}: {}", answer.status(), String::from_utf8_lossy(&body)))
+}
+
 /// The error of a transport.
 pub(super) type HttpFailure = StreamableHttpError<HttpError>;
 
@@ -89,7 +106,7 @@ fn answer(text: &str) -> String {
 }
 
 /// The words for a request that had no complete answer.
-fn connection(error: &reqwest::Error) -> String {
+pub(super) fn connection(error: &reqwest::Error) -> String {
     let mut cause: &dyn Error = error;
     while let Some(source) = cause.source() {
         cause = source;

@@ -24,6 +24,7 @@ use super::http::{self, Http, HttpClients, OwnStream};
 use super::http_error;
 use super::listing::{self, Listing};
 use super::server::{Connection, Control, State};
+use super::sse::Sse;
 use super::stdio::{Fault, Stdio};
 use crate::process::{Duplex, DuplexProcess, Exit};
 use crate::shown::last_lines;
@@ -183,6 +184,10 @@ impl ServerThread {
                         stdio.map_err(|error| format!("its streams can't be used: {error}"))?;
                     self.connect(client(), stdio, either_era()).await
                 }
+                None if self.launch.settings.sse => {
+                    let sse = self.sse(&fault).await?;
+                    self.connect(client(), sse, ClientLifecycleMode::Initialize).await
+                }
                 None => {
                     let http = self.http(&fault)?;
                     own_stream = http.own_stream();
@@ -217,6 +222,11 @@ impl ServerThread {
         let Launch { settings, session, clients, .. } = &self.launch;
         let grace = session.processes.grace();
         Http::new(settings, clients, grace, self.calls.clone(), fault.clone())
+    }
+
+    async fn sse(&self, fault: &Fault) -> Result<Sse, String> {
+        let Launch { settings, clients, .. } = &self.launch;
+        Sse::open(settings, clients, self.calls.clone(), fault.clone()).await
     }
 
     /// Begins the conversation with a server.

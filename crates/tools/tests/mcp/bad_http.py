@@ -93,7 +93,41 @@ class Handler(BaseHTTPRequestHandler):
         log("deleted")
         self.body(200, {})
 
+    def old_stream(self):
+        """The stream of a server before 2025-03-26."""
+        self.events()
+        endpoint = AWAY if KIND == "sse-away" else "/messages?session=1"
+        STATE["stream"] = self
+        self.wfile.write(f"event: endpoint\ndata: {endpoint}\n\n".encode())
+        self.wait_closed()
+
+    def old_message(self, request):
+        """A message for such a server, which answers it in its stream."""
+        method, stream = request.get("method"), STATE["stream"]
+        log(f"message {method} {json.dumps(request.get('params'))}")
+        self.body(202, b"Accepted", "text/plain")
+        if method == "initialize":
+            value = {"protocolVersion": "2024-11-05", "capabilities": {"tools": {}},
+                     "serverInfo": {"name": "old", "version": "1"}}
+            stream.event(result(request, value))
+        elif method == "tools/list":
+            stream.event(result(request, {"tools": tools()}))
+        elif method == "tools/call" and KIND == "sse-endless-line":
+            stream.wfile.write(b"data: ")
+            stream.endless(b"x" * 65536)
+        elif method == "tools/call" and KIND == "sse-comments":
+            stream.endless(b": comment\n" * 5000)
+        elif method == "tools/call" and KIND == "sse-closes":
+            stream.connection.shutdown(2)
+        elif method == "tools/call" and KIND == "sse-requests":
+            for number in range(1000):
+                stream.event({"jsonrpc": "2.0", "id": f"r{number}", "method": "roots/list"})
+        elif method == "tools/call" and KIND != "sse-silent":
+            stream.event(result(request, text("worked")))
+
     def do_GET(self):
+        if KIND.startswith("sse"):
+            return self.old_stream()
         last = self.headers.get("Last-Event-ID")
         if last is None or KIND not in ("resumes", "closes-always"):
             return self.body(405, {})
@@ -109,6 +143,10 @@ class Handler(BaseHTTPRequestHandler):
         raw = self.rfile.read(int(self.headers["Content-Length"]))
         request = json.loads(raw)
         method = request.get("method")
+        if KIND == "sse-refuses" and method == "tools/call":
+            return self.body(500, f"no {self.headers.get('Authorization')}".encode(), "text/plain")
+        if KIND.startswith("sse"):
+            return self.old_message(request)
         if KIND == "start-500":
             return self.body(500, b"<h1>no luck</h1>", "text/html")
         if KIND == "start-html":

@@ -52,7 +52,18 @@ fn not_a_table() -> CliError {
 /// The settings that differ from the defaults.
 fn table(server: &McpServer) -> Table {
     let McpServer {
-        command, args, env, cwd, url, headers, tools, network, domains, sandbox, ..
+        command,
+        args,
+        env,
+        cwd,
+        url,
+        headers,
+        sse,
+        tools,
+        network,
+        domains,
+        sandbox,
+        ..
     } = server;
     let array = |texts: &[String]| value(texts.iter().collect::<Array>());
     let mut table = Table::new();
@@ -61,6 +72,9 @@ fn table(server: &McpServer) -> Table {
     }
     if let Some(url) = url {
         table["url"] = value(url);
+    }
+    if *sse {
+        table["sse"] = value(true);
     }
     if !headers.is_empty() {
         table["headers"] = value(headers.iter().collect::<InlineTable>());

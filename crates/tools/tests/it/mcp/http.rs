@@ -1,6 +1,6 @@
 //! Servers over streamable HTTP that we did not write.
 
-use holdpoint_common::{AskRequest, QuestionReply, QuestionResponse};
+use holdpoint_common::{AskRequest, McpServer, QuestionReply, QuestionResponse};
 use holdpoint_tools::testing::{Calling, rounds};
 use holdpoint_tools::{AskReply, ToolError};
 use serde_json::json;
@@ -20,10 +20,9 @@ fn reply(calling: &Calling, answer: impl Fn(&str) -> Option<&'static str>) {
     calling.answer(AskReply::Question(replies));
 }
 
-#[test]
-fn m_h2_server_everything_is_called_over_http() {
-    let server = HttpServer::everything();
-    let mut session = Session::of(server.settings());
+/// Calls tools of `server-everything`.
+fn call_everything(settings: McpServer) {
+    let mut session = Session::of(settings);
     let names = session.names();
     for tool in ["echo", "get-sum", "get-tiny-image", "get-structured-content"] {
         assert!(names.contains(&format!("mcp__s__{tool}")), "{tool}: {names:?}");
@@ -46,8 +45,20 @@ fn m_h2_server_everything_is_called_over_http() {
 }
 
 #[test]
+fn m_h2_server_everything_is_called_over_http() {
+    let server = HttpServer::everything("streamableHttp");
+    call_everything(server.settings());
+}
+
+#[test]
+fn m_h2_server_everything_is_called_over_http_with_sse() {
+    let server = HttpServer::everything("sse");
+    call_everything(server.sse_settings());
+}
+
+#[test]
 fn m_h2_a_cut_cancels_a_call_over_http_and_later_calls_work() {
-    let server = HttpServer::everything();
+    let server = HttpServer::everything("streamableHttp");
     let mut session = Session::of(server.settings());
     session.names();
     for _ in 0..rounds(10, 300) {

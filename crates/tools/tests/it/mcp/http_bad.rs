@@ -228,3 +228,54 @@ fn m_h2_nothing_waits_for_a_server_over_http_that_does_not_answer() {
     session.end();
     assert!(begin.elapsed() < GRACE * 20, "{:?}", begin.elapsed());
 }
+
+#[test]
+fn m_h2_a_server_with_sse_that_misbehaves_costs_its_own_calls() {
+    for (kind, why) in [
+        ("sse-endless-line", "it sent a message of more than 16777216 bytes"),
+        ("sse-comments", "it sent more than 1048576 bytes that are no messages"),
+        ("sse-closes", "it closed the connection"),
+        ("sse-requests", "it sent more than 64 requests without waiting"),
+        ("sse-refuses", "it answered with HTTP 500 Internal Server Error: no ***"),
+    ] {
+        let server = HttpServer::bad(kind, &[]);
+        let headers = [("Authorization".to_owned(), "Bearer right-key".to_owned())].into();
+        let mut session = beside_a_good_one(McpServer { headers, ..server.sse_settings() });
+        assert_eq!(session.names(), ["mcp__good__work", "mcp__s__work"], "{kind}");
+        for _ in 0..2 {
+            let error = session.error("work");
+            assert!(error.contains(why), "{kind}: {error}");
+        }
+        good_still_works(&mut session);
+        session.end();
+    }
+}
+
+#[test]
+fn m_h2_messages_for_a_server_with_sse_go_to_its_own_origin_only() {
+    let canary = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    canary.set_nonblocking(true).unwrap();
+    let away = format!("http://{}/messages", canary.local_addr().unwrap());
+    let server = HttpServer::bad("sse-away", &["/dev/null", &away]);
+    let notices = Session::of(server.sse_settings()).step();
+    assert!(
+        notices[0].contains("it wants messages at an address of another origin"),
+        "{notices:?}"
+    );
+    assert!(canary.accept().is_err());
+}
+
+#[test]
+fn m_h2_a_cut_sends_the_cancel_to_a_server_with_sse() {
+    let (_file, path) = log();
+    let server = HttpServer::bad("sse-silent", &[&path]);
+    let mut session = Session::of(server.sse_settings());
+    session.names();
+    let calling = session.start("mcp__s__work", json!({}));
+    wait_logged(&path, "message tools/call");
+    calling.cut();
+    assert!(matches!(calling.wait().result, Err(ToolError::Interrupted)));
+    wait_logged(&path, "message notifications/cancelled");
+    session.end();
+    wait_logged(&path, "closed");
+}

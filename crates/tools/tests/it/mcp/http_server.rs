@@ -32,12 +32,13 @@ impl HttpServer {
         Self::start(Command::new("python3").arg(script).arg(kind).args(more))
     }
 
-    /// The server `server-everything`, of the old era.
-    pub(super) fn everything() -> Self {
+    /// The server `server-everything`, of the old era, with this transport: `streamableHttp` or
+    /// `sse`.
+    pub(super) fn everything(transport: &str) -> Self {
         let script = installed::npm("server-everything/dist/index.js");
         let preload = installed::folder().join("port.cjs");
         let command = &mut Command::new("node");
-        command.arg("--require").arg(preload).arg(script).arg("streamableHttp");
+        command.arg("--require").arg(preload).arg(script).arg(transport);
         Self::start(command.env("PORT", "0"))
     }
 
@@ -45,6 +46,12 @@ impl HttpServer {
     pub(super) fn modern() -> Self {
         let script = installed::folder().join("everything.py");
         Self::start(Command::new(installed::python()).arg(script).arg("http"))
+    }
+
+    /// The settings of a session for this server, if it speaks HTTP with SSE.
+    pub(super) fn sse_settings(&self) -> McpServer {
+        let url = format!("http://127.0.0.1:{}/sse", self.port);
+        McpServer { sse: true, ..McpServer::address(url) }
     }
 
     /// The settings of a session for this server.
