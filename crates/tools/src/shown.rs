@@ -82,7 +82,7 @@ pub fn json(text: &str) -> Cow<'_, str> {
 }
 
 /// A word of a command for the user, quoted as a shell needs it, on one line. A word with characters
-/// that [`line`] escapes is shown, but not usable.
+/// that [`line()`] escapes is shown, but not usable.
 #[must_use]
 pub fn shell_word(word: &str) -> String {
     let quoted = shlex::try_quote(word).unwrap_or(Cow::Borrowed(word));
