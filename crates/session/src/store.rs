@@ -95,7 +95,7 @@ pub struct SavedSession {
 /// A state of a session as its log keeps it, so that opening the session need not fold all facts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SavedState {
-    /// The number of the last fact that the state stands for.
+    /// The number of the last fact that the state includes.
     pub upto: u64,
     /// The state: see [`State::to_saved`](crate::state::State::to_saved).
     pub text: String,

@@ -1,4 +1,4 @@
-//! Sessions that open from their saved state: what they show, and when they read the rest.
+//! Sessions that open from their saved state, and read their conversation before the first turn.
 
 use std::ops::Range;
 use std::path::Path;
@@ -198,7 +198,7 @@ async fn m_b7_a_long_session_opens_from_its_saved_state_alone() {
     let folder = TempDir::new().unwrap();
     let before = filled(&folder).await;
     let upto = saved_upto(&folder);
-    // Without these facts, only the saved state has what they did.
+    // The effects of these facts are in the saved state alone now.
     let deleted = "DELETE FROM facts WHERE seq > 1 AND seq < ?1";
     assert!(database(&folder).execute(deleted, [upto]).unwrap() > 500);
     let harness = Harness::with(|engine| engine.store(Sqlite::open(folder.path()).unwrap()));

@@ -41,7 +41,7 @@ const MIGRATIONS: [&str; VERSION as usize] = [
         check_sum INTEGER NOT NULL,
         PRIMARY KEY (session, seq)
     ) STRICT, WITHOUT ROWID;",
-    // A state of each long session, which stands for its facts up to `seq`.
+    // A state of each long session, which includes its facts up to `seq`.
     "CREATE TABLE states (
         session TEXT PRIMARY KEY,
         seq INTEGER NOT NULL,
