@@ -180,8 +180,8 @@ fn m_h1_the_agent_ends_with_its_input_although_nobody_reads_its_output() {
     }
     drop(input);
     assert_eq!(wait(&mut child).code(), Some(0));
-    // The output was full, and was kept until now.
+    // The output was full, and was kept until now. How much a pipe holds depends on the sizes of writes.
     let output = child.wait_with_output().unwrap().stdout;
     let lines = output.iter().filter(|byte| **byte == b'\n').count();
-    assert!(output.len() > 60_000 && lines < 1500, "{} bytes, {lines} lines", output.len());
+    assert!(output.len() > 30_000 && lines < 1500, "{} bytes, {lines} lines", output.len());
 }
