@@ -15,7 +15,7 @@ use thiserror::Error;
 
 pub use file::{McpFileError, parse_mcp_file};
 pub use folder::{FOLDER_MCP_FILE, FolderServers, MAX_FOLDER_MCP_FILE};
-pub use variables::{missing_mcp_variable, with_mcp_variables};
+pub use variables::with_mcp_variables;
 
 /// Maximum number of MCP servers of one session.
 pub const MAX_MCP_SERVERS: usize = 32;
@@ -31,6 +31,10 @@ pub type McpServers = BTreeMap<String, McpServer>;
 
 /// An MCP server: a program that a session starts and talks to over its standard input and output,
 /// or an address that it connects to over HTTP. It has either a `command` or a `url`.
+///
+/// In the user's configuration and in a file of the client, `${NAME}` in a text is replaced by that
+/// variable of the client that opens the session, and `${NAME:-TEXT}` by the text if the variable is
+/// missing or empty. A server that an editor or a client of the API names is taken as it is.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct McpServer {
     /// Program of the server: a path, or a name to look up in the `PATH` of the session.
@@ -50,12 +54,9 @@ pub struct McpServer {
     pub cwd: Option<String>,
     /// Address of a server that is reached over streamable HTTP, for example
     /// `https://example.com/mcp`. Holdpoint itself connects to it, outside of the sandbox.
-    /// `${NAME}` is replaced by that variable of the client that opens the session, and
-    /// `${NAME:-TEXT}` by the text if the variable is missing or empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// Headers of all requests to `url`, such as `Authorization`. Variables in their values are
-    /// replaced as in `url`. Default: none.
+    /// Headers of all requests to `url`, such as `Authorization`. Default: none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
     /// Whether `url` speaks HTTP with SSE, which streamable HTTP replaced in the revision
@@ -85,6 +86,10 @@ pub struct McpServer {
     /// permissions of its user. Default: `true`.
     #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
     pub sandbox: bool,
+    /// Why the server can't be used, if the client that opens the session knows a reason: see
+    /// [`with_mcp_variables`]. The session reports it, and does not start the server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
 }
 
 fn default_timeout() -> u32 {
@@ -121,6 +126,7 @@ impl McpServer {
             network: false,
             domains: Vec::new(),
             sandbox: true,
+            problem: None,
         }
     }
 

@@ -17,8 +17,9 @@ use crate::ui::Ui;
 
 /// Show, change or test the MCP servers of the configuration
 ///
-/// An MCP server is a program, or an address on the web, whose tools sessions use. `add` and `remove` change the configuration
-/// file, and keep its comments and its order. Sessions that are open keep their servers.
+/// An MCP server is a program, or an address that is reached over HTTP, whose tools sessions use. `add`
+/// and `remove` change the configuration file, and keep its comments and its order. Sessions that are
+/// open keep their servers.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]

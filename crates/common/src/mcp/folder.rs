@@ -62,7 +62,8 @@ impl FolderServers {
     ) -> (McpServers, Vec<McpServerError>) {
         let (mut usable, mut unusable) = (McpServers::new(), Vec::new());
         for (name, server) in self.0 {
-            let expanded = server.settings().and_then(|server| server.expand(&variable));
+            let expanded =
+                server.settings().and_then(|server| server.expand(&variable, "for tool processes"));
             let checked = expanded.and_then(|server| {
                 let alone = McpServers::from([(name.clone(), server)]);
                 check_mcp_servers(&alone).map_err(|error| error.problem)?;

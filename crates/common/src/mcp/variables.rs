@@ -2,40 +2,36 @@
 
 use super::{MAX_MCP_SETTINGS, McpServer, McpServers};
 
-/// Replaces variables in the addresses and headers of servers. A text with a variable that is not
-/// set stays as it is, so that its server reports it: see [`missing_mcp_variable`].
+/// Where a variable of the client that opens a session is missing.
+const UNSET: &str = "where the session was opened; set it, and open the session again";
+
+/// Replaces the variables in the texts of servers. A server with a variable that is not set stays as
+/// it is, with that as its [problem](McpServer::problem).
 pub fn with_mcp_variables(
     servers: McpServers,
     variable: impl Fn(&str) -> Option<String>,
 ) -> McpServers {
-    let replaced = |text: String| {
-        let mut room = MAX_MCP_SETTINGS;
-        expand(&text, &variable, &mut room).unwrap_or(text)
+    let expand = |(name, server): (String, McpServer)| match server.clone().expand(&variable, UNSET)
+    {
+        Ok(expanded) => (name, expanded),
+        Err(problem) => (name, McpServer { problem: Some(problem), ..server }),
     };
-    let replace = |(name, server): (String, McpServer)| {
-        let headers = server.headers.into_iter().map(|(name, value)| (name, replaced(value)));
-        let (headers, url) = (headers.collect(), server.url.map(replaced));
-        (name, McpServer { headers, url, ..server })
-    };
-    servers.into_iter().map(replace).collect()
-}
-
-/// The first variable in a text, if it has one.
-#[must_use]
-pub fn missing_mcp_variable(text: &str) -> Option<&str> {
-    let (_, rest) = text.split_once("${")?;
-    let (inside, _) = rest.split_once('}')?;
-    Some(inside.split_once(":-").map_or(inside, |(name, _)| name))
+    servers.into_iter().map(expand).collect()
 }
 
 impl McpServer {
     /// Replaces the variables in all texts.
     ///
     /// # Errors
-    /// A variable is not set, or the texts become too large.
-    pub(super) fn expand(self, variable: &impl Fn(&str) -> Option<String>) -> Result<Self, String> {
+    /// A variable is not set, which is described by `unset`, or the server can't be used with its
+    /// value.
+    pub(super) fn expand(
+        self,
+        variable: &impl Fn(&str) -> Option<String>,
+        unset: &str,
+    ) -> Result<Self, String> {
         let mut room = MAX_MCP_SETTINGS;
-        let mut expanded = |text: &str| expand(text, variable, &mut room);
+        let mut expanded = |text: &str| expand(text, variable, unset, &mut room);
         let command = expanded(&self.command)?;
         let args = self.args.iter().map(|arg| expanded(arg)).collect::<Result<_, _>>()?;
         let cwd = self.cwd.as_deref().map(&mut expanded).transpose()?;
@@ -43,7 +39,9 @@ impl McpServer {
         let mut values = |(name, value): (&String, &String)| Ok((name.clone(), expanded(value)?));
         let env = self.env.iter().map(&mut values).collect::<Result<_, String>>()?;
         let headers = self.headers.iter().map(&mut values).collect::<Result<_, String>>()?;
-        Ok(Self { command, args, cwd, url, env, headers, ..self })
+        let expanded = Self { command, args, cwd, url, env, headers, ..self };
+        expanded.check()?;
+        Ok(expanded)
     }
 }
 
@@ -52,6 +50,7 @@ impl McpServer {
 fn expand(
     text: &str,
     variable: &impl Fn(&str) -> Option<String>,
+    unset: &str,
     room: &mut usize,
 ) -> Result<String, String> {
     let mut expanded = String::new();
@@ -66,10 +65,13 @@ fn expand(
         if !is_variable(name) {
             return Err(format!("`{}` names no variable", &rest[begin..=end]));
         }
+        if default.is_some_and(|default| default.contains("${")) {
+            return Err(format!("the default of the variable {name} has a variable itself"));
+        }
         let value = match (variable(name), default) {
             (Some(value), default) if !value.is_empty() || default.is_none() => value,
             (_, Some(default)) => default.to_owned(),
-            _ => return Err(format!("the variable {name} is not set for tool processes")),
+            _ => return Err(format!("the variable {name} is not set {unset}")),
         };
         expanded.push_str(&value);
         if expanded.len() > *room {
@@ -97,27 +99,39 @@ mod tests {
     use super::*;
 
     #[test]
-    fn m_h2_variables_of_the_client_are_put_into_addresses_and_headers() {
-        let headers = [("A", "Bearer ${KEY}"), ("B", "${NO:-d}"), ("C", "${NO} ${KEY}")];
-        let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let server = McpServer {
-            headers: BTreeMap::from(headers),
-            ..McpServer::address("https://example.com/${KEY}")
-        };
-        let program = McpServer::program("${KEY}", ["${KEY}"]);
-        let servers = [("s".to_owned(), server), ("p".to_owned(), program.clone())];
+    fn m_h2_variables_of_the_client_are_put_into_all_texts() {
+        let pair = |name: &str, value: &str| BTreeMap::from([(name.to_owned(), value.to_owned())]);
+        let address = |url: &str| McpServer::address(url);
+        let servers = [
+            ("url", address("https://example.com/${KEY}")),
+            ("headers", McpServer { headers: pair("A", "Bearer ${KEY}"), ..address("https://x/") }),
+            (
+                "program",
+                McpServer {
+                    env: pair("KEY", "${KEY}"),
+                    ..McpServer::program("${NO:-x}", ["a=${KEY}", "$KEY"])
+                },
+            ),
+            ("unset", McpServer::program("x", ["${NO} ${KEY}"])),
+            ("default", McpServer::program("x", ["${NO:-${KEY}}"])),
+            ("unusable", McpServer::address("${KEY}")),
+        ];
+        let given = McpServers::from(servers.map(|(name, server)| (name.to_owned(), server)));
         let variable = |name: &str| (name == "KEY").then(|| "sk".to_owned());
-        let servers = with_mcp_variables(servers.into(), variable);
-        assert_eq!(servers["p"], program, "texts of a program are passed as they are");
-        let server = &servers["s"];
-        assert_eq!(server.url.as_deref(), Some("https://example.com/sk"));
-        assert_eq!(server.headers["A"], "Bearer sk");
-        assert_eq!(server.headers["B"], "d");
-        assert_eq!(server.headers["C"], "${NO} ${KEY}");
-        assert_eq!(missing_mcp_variable(&server.headers["C"]), Some("NO"));
-        assert_eq!(missing_mcp_variable("${NO:-x}"), Some("NO"));
-        for text in ["", "$NO", "${NO", "a}"] {
-            assert_eq!(missing_mcp_variable(text), None, "{text}");
+        let servers = with_mcp_variables(given.clone(), variable);
+        assert_eq!(servers["url"].url.as_deref(), Some("https://example.com/sk"));
+        assert_eq!(servers["headers"].headers["A"], "Bearer sk");
+        let program =
+            McpServer { env: pair("KEY", "sk"), ..McpServer::program("x", ["a=sk", "$KEY"]) };
+        assert_eq!(servers["program"], program);
+        for (name, why) in [
+            ("unset", "the variable NO is not set where the session was opened"),
+            ("default", "the default of the variable NO has a variable itself"),
+            ("unusable", "must begin with http://"),
+        ] {
+            let problem = servers[name].problem.clone().unwrap();
+            assert!(problem.contains(why), "{problem}");
+            assert_eq!(McpServer { problem: None, ..servers[name].clone() }, given[name]);
         }
     }
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use holdpoint_common::{McpServer, missing_mcp_variable};
+use holdpoint_common::McpServer;
 use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::RoleClient;
 use rmcp::model::{ClientJsonRpcMessage, JsonRpcMessage, JsonRpcNotification, ServerNotification};
@@ -100,7 +100,7 @@ impl Http {
         calls: Calls,
         fault: Fault,
     ) -> Result<Self, String> {
-        let url = checked_url(server)?;
+        let url = server.url.as_deref().unwrap_or_default();
         let mut config = StreamableHttpClientTransportConfig::with_uri(url)
             .custom_headers(headers(server)?)
             .max_sse_event_size(MAX_MESSAGE)
@@ -127,35 +127,13 @@ impl Http {
     }
 }
 
-/// The address of a server.
-///
-/// # Errors
-/// A variable in it is not set.
-pub(super) fn checked_url(server: &McpServer) -> Result<&str, String> {
-    let url = server.url.as_deref().unwrap_or_default();
-    match missing_mcp_variable(url) {
-        Some(name) => Err(missing("`url`", name)),
-        None => Ok(url),
-    }
-}
-
-fn missing(place: &str, name: &str) -> String {
-    format!(
-        "the variable {name} in its {place} is not set where the session was opened; set it, and \
-         open the session again"
-    )
-}
-
 /// The headers of a server.
 ///
 /// # Errors
-/// A variable in one is not set, or it can't be sent.
+/// One can't be sent.
 pub(super) fn headers(server: &McpServer) -> Result<HashMap<HeaderName, HeaderValue>, String> {
     let mut headers = HashMap::new();
     for (name, value) in &server.headers {
-        if let Some(variable) = missing_mcp_variable(value) {
-            return Err(missing(&format!("header `{name}`"), variable));
-        }
         let unusable = || format!("its header `{name}` can't be sent");
         let key = HeaderName::try_from(name).map_err(|_| unusable())?;
         let mut value = HeaderValue::try_from(value).map_err(|_| unusable())?;

@@ -101,6 +101,10 @@ impl ServerThread {
     }
 
     async fn run(self) {
+        if let Some(problem) = &self.launch.settings.problem {
+            self.state.send_replace(State::Failed(problem.as_str().into()));
+            return;
+        }
         let (mut deaths, mut failures) = (0, 0);
         loop {
             self.calls.program_starts();

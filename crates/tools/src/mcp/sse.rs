@@ -53,7 +53,7 @@ impl Sse {
         calls: Calls,
         fault: Fault,
     ) -> Result<Self, String> {
-        let url = http::checked_url(server)?;
+        let url = server.url.as_deref().unwrap_or_default();
         let headers = http::headers(server)?.into_iter().collect();
         let secrets = http::secrets(server).into();
         let client = Client { http: clients(url)?, headers, secrets };
