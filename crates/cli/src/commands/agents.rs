@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::error::{CliError, FAILED};
 use crate::runtime::block_on;
+use crate::signals::{self, SignalAction};
 use crate::ui::Ui;
 
 /// Show the agents that a session can host by their names, and their needs
@@ -19,13 +20,14 @@ use crate::ui::Ui;
 /// An agent is found if its program is in `PATH`. A session asks before it starts one of them, because
 /// its sandbox has to allow the files, hosts and variables that are shown here. `--check` starts each
 /// agent that is found, with these needs, in an empty folder, and waits until it has introduced
-/// itself. No prompt is sent.
+/// itself. No prompt is sent. With the configuration `sandbox = "off"`, it runs without a sandbox.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Exit codes:
   0  the agents were shown; with --check, all that are found answer
   1  an agent does not answer, or the named one is not found
-  2  the command line or the configuration is wrong")]
+  2  the command line or the configuration is wrong
+  130  interrupted (Ctrl+C)")]
 pub(crate) struct Args {
     /// Only this agent
     #[arg(value_parser = PossibleValuesParser::new(KNOWN_AGENTS.iter().map(|known| known.name)))]
@@ -72,11 +74,19 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     if args.check {
         let config = folders.config()?;
         folders.make()?;
+        let leaving = signals::watch(SignalAction::Detaches, None)
+            .map_err(|error| CliError::failed(format!("signals can't be watched: {error}")))?;
         for agent in found.iter_mut().filter(|agent| agent.program.is_some()) {
             let supervisor = Supervisor::beside_this_program();
             let started = Instant::now();
             let checking = check_agent(agent.known, &config, folders, supervisor, &env);
-            let checked = block_on(async { Ok(checking.await) })?;
+            let checked = block_on(async {
+                tokio::select! {
+                    checked = checking => Ok(Some(checked)),
+                    () = leaving.requested() => Ok(None),
+                }
+            })?;
+            let Some(checked) = checked else { return Ok(leaving.code().unwrap_or(FAILED)) };
             let seconds = started.elapsed().as_secs_f64();
             agent.check = Some(checked.map(|checked| (checked, seconds)));
         }
@@ -129,6 +139,7 @@ impl Found {
             "args": known.args,
             "package": known.package,
             "paths": known.paths,
+            "readOnly": known.read_only,
             "domains": known.domains,
             "variables": known.variables,
             "approved": approved,
@@ -153,6 +164,7 @@ impl Found {
         let mut text = format!("{}: {}{}\n", known.name, prose_line(program), prose_line(&version));
         for (head, value) in [
             ("files", known.paths.join(", ")),
+            ("read only", known.read_only.join(", ")),
             ("hosts", known.domains.join(", ")),
             ("variables", variables.join(", ")),
             ("start", start.to_owned()),

@@ -22,9 +22,13 @@ pub struct KnownAgent {
     pub programs: &'static [&'static str],
     /// Arguments of the program.
     pub args: &'static [&'static str],
-    /// Files and folders that it reads and changes. A folder ends with `/`, and is created if it is
-    /// missing. `~`, `$XDG_DATA_HOME` or `$XDG_STATE_HOME` stands at the beginning.
+    /// Files and folders that it reads and changes. A folder ends with `/`. `~`, `$XDG_DATA_HOME` or
+    /// `$XDG_STATE_HOME` stands at the beginning. Missing ones are created.
     pub paths: &'static [&'static str],
+    /// Files and folders in the first of `paths` that it can only read: they name programs and
+    /// permissions for its next start, which may be outside of a sandbox. Missing ones are created,
+    /// except files in other formats than JSON and TOML.
+    pub read_only: &'static [&'static str],
     /// Hosts that it reaches.
     pub domains: &'static [&'static str],
     /// Variables that it gets: its keys, and the address of its server.
@@ -40,6 +44,16 @@ pub const KNOWN_AGENTS: &[KnownAgent] = &[
         programs: &["claude-agent-acp", "claude-code-acp"],
         args: &[],
         paths: &["~/.claude/", "~/.claude.json"],
+        read_only: &[
+            "agents/",
+            "commands/",
+            "hooks/",
+            "local/",
+            "plugins/",
+            "settings.json",
+            "settings.local.json",
+            "skills/",
+        ],
         domains: &["api.anthropic.com", "claude.ai", "platform.claude.com"],
         variables: &["ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "CLAUDE_CODE_OAUTH_TOKEN"],
         package: "@agentclientprotocol/claude-agent-acp",
@@ -49,6 +63,17 @@ pub const KNOWN_AGENTS: &[KnownAgent] = &[
         programs: &["codex-acp"],
         args: &[],
         paths: &["~/.codex/"],
+        read_only: &[
+            ".env",
+            "agents/",
+            "config.toml",
+            "hooks.json",
+            "hooks/",
+            "plugins/",
+            "prompts/",
+            "rules/",
+            "skills/",
+        ],
         domains: &["api.openai.com", "auth.openai.com", "chatgpt.com"],
         variables: &["CODEX_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"],
         package: "@agentclientprotocol/codex-acp",
@@ -58,6 +83,18 @@ pub const KNOWN_AGENTS: &[KnownAgent] = &[
         programs: &["gemini"],
         args: &["--acp"],
         paths: &["~/.gemini/"],
+        read_only: &[
+            ".env",
+            "agents/",
+            "commands/",
+            "extensions/",
+            "hooks/",
+            "policies/",
+            "settings.json",
+            "skills/",
+            "trustedFolders.json",
+            "trusted_hooks.json",
+        ],
         domains: &[
             "accounts.google.com",
             "cloudcode-pa.googleapis.com",
@@ -72,6 +109,7 @@ pub const KNOWN_AGENTS: &[KnownAgent] = &[
         programs: &["opencode"],
         args: &["acp"],
         paths: &["$XDG_DATA_HOME/opencode/", "$XDG_STATE_HOME/opencode/"],
+        read_only: &["bin/"],
         domains: &["models.dev", "opencode.ai", "registry.npmjs.org"],
         variables: &["OPENCODE_API_KEY"],
         package: "opencode-ai",
@@ -135,7 +173,7 @@ mod tests {
     fn m_h3_the_lines_of_known_agents_are_valid() {
         assert!(KNOWN_AGENTS.is_sorted_by_key(|known| known.name));
         for known in KNOWN_AGENTS {
-            let KnownAgent { name, programs, paths, domains, .. } = known;
+            let KnownAgent { name, programs, paths, read_only, domains, .. } = known;
             let settings = AgentSettings::from_command(vec![(*name).to_owned()]);
             assert_eq!(settings.check(), Ok(()));
             assert_eq!(KnownAgent::of(&settings), Some(known));
@@ -144,7 +182,8 @@ mod tests {
             assert!(Domains::parse(&domains).is_ok(), "{name}");
             let bases = ["~/", "$XDG_DATA_HOME/", "$XDG_STATE_HOME/"];
             let is_valid = |path: &&str| bases.iter().any(|base| path.starts_with(base));
-            assert!(paths.iter().all(is_valid), "{name}");
+            assert!(paths.iter().all(is_valid) && paths[0].ends_with('/'), "{name}");
+            assert!(read_only.is_sorted() && read_only.iter().all(|path| !path.starts_with('/')));
         }
         let with_arguments = AgentSettings::from_command(vec!["gemini".into(), "--acp".into()]);
         assert_eq!(KnownAgent::of(&with_arguments), None);

@@ -1,13 +1,14 @@
 //! The needs of an agent: its command, and everything that it gets beyond the sandbox of its session.
 //! If there is anything, the user approves its start.
 
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+mod files;
+
+use std::path::Path;
 
 use holdpoint_common::{PolicyMode, SandboxLevel, SessionError};
 use holdpoint_tools::{Act, Domains, Intent, Sandbox, Widening, Workspace, shown};
 
+use self::files::Files;
 use super::agent::Agent;
 use super::known::KnownAgent;
 use super::permission::line;
@@ -21,8 +22,8 @@ pub(super) struct Needs {
     pub(super) command: Vec<String>,
     /// The widenings of the sandbox.
     pub(super) widenings: Vec<Widening>,
-    /// The folders among them, which may be missing.
-    folders: Vec<PathBuf>,
+    /// The files among them.
+    files: Files,
     /// Whether the user approves the start.
     pub(super) needs_approval: bool,
     message: String,
@@ -40,7 +41,7 @@ impl Needs {
         if let Some(why) = not_restrained(workspace.policy().mode(), level) {
             return Err(format!("{why} (hint: {NOT_RESTRAINED_HINT})"));
         }
-        let (mut widenings, mut folders) = (Vec::new(), Vec::new());
+        let (mut files, mut widenings) = (Files::default(), Vec::new());
         let command = match agent.known {
             Some(known) => known_command(known, workspace)?,
             None => agent.settings.command.clone(),
@@ -55,11 +56,7 @@ impl Needs {
                 details.push_str(&format!("\nwithout a sandbox: {words}"));
             }
             (Some(sandbox), Some(known)) => {
-                for path in known.paths {
-                    let resolved = resolve(path, workspace)?;
-                    folders.extend(path.ends_with('/').then(|| resolved.clone()));
-                    widenings.push(Widening::Writable(resolved));
-                }
+                (files, widenings) = Files::of(known, workspace, sandbox)?;
                 widenings.extend(network(known, sandbox)?);
                 for widening in &widenings {
                     details.push_str(&format!("\nit may {widening}"));
@@ -74,20 +71,15 @@ impl Needs {
         message.push('?');
         let id = blake3::hash(details.as_bytes()).to_hex().to_string();
         let needs_approval = level == SandboxLevel::Off || agent.known.is_some();
-        Ok(Self { id, command, widenings, folders, needs_approval, message, details })
+        Ok(Self { id, command, widenings, files, needs_approval, message, details })
     }
 
-    /// Creates the folders that are missing.
+    /// Creates the files and folders that are missing.
     ///
     /// # Errors
     /// The reason why one can't be created.
-    pub(super) fn create_folders(&self) -> Result<(), String> {
-        let mut builder = DirBuilder::new();
-        builder.recursive(true).mode(0o700);
-        self.folders.iter().try_for_each(|folder| {
-            let failed = |error| format!("can't create {}: {error}", folder.display());
-            builder.create(folder).map_err(failed)
-        })
+    pub(super) fn create_files(&self) -> Result<(), String> {
+        self.files.create()
     }
 
     /// The start of the agent, for the policy and the user.
@@ -111,6 +103,15 @@ pub(super) fn start_of(agent: &Agent) -> Act {
 fn known_command(known: &KnownAgent, workspace: &Workspace) -> Result<Vec<String>, String> {
     let program = known.find(workspace.env(), workspace.root());
     let program = program.as_ref().and_then(|program| program.to_str()).ok_or_else(|| {
+        // No program lies below a file.
+        let inside = known.find(workspace.env(), Path::new("/dev/null"));
+        if let Some(inside) = inside {
+            let inside = inside.display();
+            return format!(
+                "{inside} is in the workspace, whose programs are not started as agents (hint: begin \
+                 the session in another folder)"
+            );
+        }
         let (programs, package) = (known.programs.join("` or `"), known.package);
         format!("the program `{programs}` is not found (hint: npm install -g {package})")
     })?;
@@ -129,43 +130,6 @@ fn network(known: &KnownAgent, sandbox: &Sandbox) -> Result<Option<Widening>, St
     }
     let domains: Vec<_> = known.domains.iter().map(|domain| (*domain).to_owned()).collect();
     Ok(Some(Widening::Domains(Domains::parse(&domains)?)))
-}
-
-/// A path of a known agent, with its links resolved. It may be missing.
-///
-/// # Errors
-/// The path leads to a folder that contains more than the files of the agent.
-fn resolve(path: &str, workspace: &Workspace) -> Result<PathBuf, String> {
-    let variable = |name: &str| {
-        let mut env = workspace.env().iter().rev();
-        let value = env.find(|(known, _)| known == name).map(|(_, value)| PathBuf::from(value));
-        value.filter(|value| value.is_absolute())
-    };
-    let home = variable("HOME").ok_or("there is no home folder")?;
-    let (base, below) = path.split_once('/').unwrap_or((path, ""));
-    let base = match base {
-        "$XDG_DATA_HOME" => variable("XDG_DATA_HOME").unwrap_or(home.join(".local/share")),
-        "$XDG_STATE_HOME" => variable("XDG_STATE_HOME").unwrap_or(home.join(".local/state")),
-        _ => home.clone(),
-    };
-    let path = base.join(below.trim_end_matches('/'));
-    let resolved = canonical(&path);
-    let contains = |folder: &Path| canonical(folder).starts_with(&resolved);
-    if contains(&home) || contains(workspace.root()) {
-        let (path, resolved) = (path.display(), resolved.display());
-        return Err(format!("{path} leads to {resolved}, which has more than the agent's files"));
-    }
-    Ok(resolved)
-}
-
-/// The path with the links of all parts that exist resolved.
-fn canonical(path: &Path) -> PathBuf {
-    for above in path.ancestors() {
-        if let (Ok(real), Ok(rest)) = (above.canonicalize(), path.strip_prefix(above)) {
-            return if rest.as_os_str().is_empty() { real } else { real.join(rest) };
-        }
-    }
-    path.to_owned()
 }
 
 const NOT_RESTRAINED_HINT: &str = "use another policy, or a sandbox";

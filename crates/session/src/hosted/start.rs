@@ -69,9 +69,9 @@ pub(super) async fn spawn(
     // An interrupt waits for half of the grace before the program is ended.
     let processes = context.processes.sandboxed(sandbox);
     let processes = processes.with_grace(processes.grace() / 2);
-    let (spawning, folders) = (processes.clone(), needs.clone());
+    let (spawning, needed) = (processes.clone(), needs.clone());
     let spawned = tokio::task::spawn_blocking(move || {
-        folders.create_folders()?;
+        needed.create_files()?;
         Ok::<_, String>(spawning.spawn_duplex(spec))
     });
     let spawned = spawned.await.map_err(|error| format!("can't be started: {error}"))?;

@@ -65,7 +65,8 @@ impl HostedTool {
             return Err(ToolError::failed("the needs of the agent have changed meanwhile"));
         }
         let approvals = self.agent.approvals.as_ref().filter(|_| is_always);
-        let remembered = approvals.map(|them| them.remember(self.agent.name(), &needs.details));
+        let remembered =
+            approvals.map(|approvals| approvals.remember(self.agent.name(), &needs.details));
         let outcome = match remembered {
             None => "The agent may start.".to_owned(),
             Some(Ok(())) => "The agent may start, in all sessions.".to_owned(),

@@ -230,7 +230,9 @@ fn sandbox_text(is_sandboxed: bool, widenings: &[Widening]) -> String {
             }
             Widening::Domains(domains) => format!("the network for {domains}"),
             Widening::Network => "the network".to_owned(),
-            Widening::Writable(_) => "a further writable path".to_owned(),
+            Widening::Writable(_) | Widening::WritableExcept { .. } => {
+                "a further writable path".to_owned()
+            }
         });
     }
     // The names of domains last, because further words could look like one.

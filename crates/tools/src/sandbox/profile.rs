@@ -78,6 +78,8 @@ pub struct SandboxProfile {
     home: PathBuf,
     other_home: Option<PathBuf>,
     writable: Vec<PathBuf>,
+    /// Paths below a writable one that can only be read.
+    readable: Vec<PathBuf>,
     hidden: Vec<PathBuf>,
     own: Vec<PathBuf>,
     network: bool,
@@ -108,6 +110,7 @@ impl SandboxProfile {
             home: home.into(),
             other_home: None,
             writable: Vec::new(),
+            readable: Vec::new(),
             hidden: Vec::new(),
             own: Vec::new(),
             network: false,
@@ -175,6 +178,10 @@ impl SandboxProfile {
                 }
                 Widening::Network => widened.network = true,
                 Widening::Writable(path) => widened.writable.push(path.clone()),
+                Widening::WritableExcept { folder, except } => {
+                    widened.writable.push(folder.clone());
+                    widened.readable.extend(except.iter().cloned());
+                }
                 Widening::Outside => {}
             }
         }
@@ -191,6 +198,7 @@ impl SandboxProfile {
             temporary_name: Some("/proc/self/cwd/tmp".into()),
             caches: folder.join("caches"),
             writable: Vec::new(),
+            readable: Vec::new(),
             network: true,
             read_only: false,
             protected_files: None,
@@ -234,10 +242,10 @@ impl SandboxProfile {
     /// sandbox can replace none of them: the folders above them are not writable there.
     ///
     /// # Errors
-    /// A folder can't be created, or the workspace or a writable path is a link by now, which a
-    /// process in the sandbox may have made.
+    /// A folder can't be created, or the workspace, a writable path or one that is protected below it
+    /// is a link by now, which a process in the sandbox may have made.
     pub(super) fn prepare(&self) -> io::Result<()> {
-        for path in [&self.workspace].into_iter().chain(&self.writable) {
+        for path in [&self.workspace].into_iter().chain(&self.writable).chain(&self.readable) {
             if path.canonicalize().is_ok_and(|real| real != *path) {
                 let path = path.display();
                 return Err(io::Error::other(format!("{path} has been replaced by a link")));
@@ -303,6 +311,8 @@ impl SandboxProfile {
         if self.read_only {
             layout.access.insert(self.workspace.clone(), Access::Readable);
         }
+        let readable = self.readable.iter().filter(|path| path.exists()).cloned();
+        layout.access.extend(readable.map(|path| (path, Access::Readable)));
         self.own.iter().for_each(|path| layout.set(path, Access::Hidden));
         self.set_temporary(&mut layout, can_mount);
         if can_mount {

@@ -4,13 +4,16 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
 
 use holdpoint_common::api::Inbox;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use super::calls::open_asks;
 use super::log_of;
-use crate::world::{Ran, World};
+use crate::world::{Ran, World, patience, wait};
 
 /// Installs a script of this name, in a folder that sandboxes can see.
 fn install(world: &World, folder: &str, name: &str, script: &str) {
@@ -35,11 +38,15 @@ fn world(level: &str) -> World {
 
 /// Runs a command of a user with keys, who has the programs of the test in `PATH`.
 fn run(world: &World, args: &[&str]) -> Ran {
+    Ran::of(command(world, args))
+}
+
+fn command(world: &World, args: &[&str]) -> Command {
     let mut command = world.command(args);
     let bins = ["home/other", "home/bin"].map(|bin| world.path(bin).display().to_string());
     command.env("PATH", format!("{}:{}", bins.join(":"), std::env::var("PATH").unwrap()));
     command.env("GEMINI_API_KEY", "for-gemini").env("OPENAI_API_KEY", "for-others");
-    Ran::of(command)
+    command
 }
 
 /// The details of the only open ask.
@@ -69,7 +76,7 @@ fn m_h3_a_known_agent_starts_with_the_needs_that_were_approved() {
     let details = asked(&world);
     for part in [
         &*format!("{}/bin/gemini --acp\n", home.display()),
-        &format!("it may read and change {}/.gemini\n", home.display()),
+        &format!("it may read and change {}/.gemini, and only read .env, ", home.display()),
         "it may reach accounts.google.com, ",
         "generativelanguage.googleapis.com, ",
         " and no other host\n",
@@ -89,6 +96,47 @@ fn m_h3_a_known_agent_starts_with_the_needs_that_were_approved() {
     // Other processes of a session get none of its variables.
     let ran = run(&world, &["run", "--model", "rehearsal", "--policy", "all", "shell env"]);
     assert!(!ran.err.contains("for-gemini") && !ran.out.contains("for-gemini"), "{ran:#?}");
+}
+
+/// Settings that name programs would run outside of the sandbox when the user starts the agent.
+#[test]
+fn m_h3_a_known_agent_can_not_change_the_settings_of_its_next_start() {
+    let world = world("bwrap");
+    install(&world, "home/bin", "claude-agent-acp", "exec python3 ${0%/*}/plain.py");
+    let home = world.path("home").canonicalize().unwrap();
+    let folder = home.join(".claude");
+    fs::create_dir_all(folder.join("hooks")).unwrap();
+    fs::write(folder.join("hooks/run.sh"), "old").unwrap();
+    fs::write(home.join("other.json"), "{}").unwrap();
+    // The target of a link can't be changed either.
+    std::os::unix::fs::symlink(home.join("other.json"), folder.join("settings.local.json"))
+        .unwrap();
+    let protected = ["settings.json", "hooks/run.sh", "hooks/new.sh", "plugins/x", "local/claude"];
+    let linked = ["settings.local.json"];
+    let script =
+        protected.iter().chain(&linked).map(|path| folder.join(path).display().to_string());
+    let script: Vec<_> = script.map(|path| format!("write {path} planted")).collect();
+    let usual = [folder.join("note"), home.join(".claude.json")];
+    let usual = usual.map(|path| format!("write {} used", path.display()));
+    let script = [script, usual.to_vec()].concat().join("\n");
+    let policy = ["run", "--policy", "all", "--agent", "claude"];
+    let ran = run(&world, &[&policy[..], &[&script]].concat()).code(0);
+    let read = |path: &str| fs::read_to_string(home.join(path)).unwrap();
+    assert_eq!(read(".claude/note"), "used", "{ran:#?}");
+    assert_eq!(read(".claude.json"), "used");
+    assert_eq!(
+        (read(".claude/settings.json"), read(".claude/hooks/run.sh")),
+        ("{}\n".into(), "old".into())
+    );
+    assert_eq!(read("other.json"), "{}");
+    for absent in ["hooks/new.sh", "plugins/x", "local/claude"] {
+        assert!(!folder.join(absent).exists(), "{absent}: {ran:#?}");
+    }
+
+    // The control: without mounts, the same agent can change them, and the Confirm does not deny it.
+    world.config("[sandbox]\nlevel = \"landlock\"\n");
+    run(&world, &[&policy[..], &[&script]].concat()).code(0);
+    assert_eq!(read(".claude/settings.json"), "planted");
 }
 
 #[test]
@@ -137,6 +185,12 @@ fn m_h3_a_known_agent_that_can_not_start_says_why() {
     std::os::unix::fs::symlink(world.path("home"), world.path("home/.gemini")).unwrap();
     let ran = run(&world, &["run", "--policy", "all", "--agent", "gemini", "say A."]).code(1);
     assert!(ran.err.contains("has more than the agent's files"), "{ran:#?}");
+    // A program of the workspace is none of the user.
+    let home = world.path("home").display().to_string();
+    fs::remove_file(world.path("home/.gemini")).unwrap();
+    let ran = run(&world, &["run", "--agent", "gemini", "--cwd", &home, "say A."]).code(1);
+    let why = "/gemini is in the workspace, whose programs are not started as agents";
+    assert!(ran.err.contains(why), "{ran:#?}");
     // With arguments, it is a program as any other.
     let ran = run(&world, &["run", "--agent", "gemini --acp", "env GEMINI_API_KEY"]).code(0);
     assert_eq!(ran.out, "GEMINI_API_KEY=None\n");
@@ -188,6 +242,25 @@ fn m_h3_agents_lists_and_checks_the_known_agents() {
     let ran = run(&world, &["agents", "gemini", "--check"]).code(0);
     assert!(ran.out.contains("sandbox bwrap): plain 1.2.3"), "{}", ran.out);
     assert!(world.census.living().is_empty());
+
+    // An interrupt leaves neither the program nor its folder.
+    let (temporary, started) = (world.path("tmp"), world.path("home/.gemini/started"));
+    fs::create_dir(&temporary).unwrap();
+    install(&world, "home/bin", "gemini", &format!("touch {}; sleep 600", started.display()));
+    let mut command = command(&world, &["agents", "gemini", "--check"]);
+    let mut child = command.env("TMPDIR", &temporary).spawn().unwrap();
+    let by = Instant::now() + patience();
+    while !started.exists() {
+        assert!(Instant::now() < by, "the agent does not start");
+    }
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    assert_eq!(wait(&mut child).code(), Some(130));
+    assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0);
+    while let living = world.census.living()
+        && !living.is_empty()
+    {
+        assert!(Instant::now() < by, "{living:?}");
+    }
 }
 
 #[test]
