@@ -22,7 +22,8 @@ use holdpoint_tools::shown::{line, prose, prose_line};
 use self::receipt::receipt_text;
 use crate::summaries::clock::Clock;
 use crate::summaries::{
-    answered, ask_prefix, cut, first_line_summary, paused, pausing, resend_notice, setting, shorten,
+    answered, ask_prefix, cut, first_line_summary, paused, pausing, resend_notice, setting,
+    shorten, size_text,
 };
 use crate::tone::Tone;
 
@@ -225,6 +226,10 @@ impl Narrator {
             }
             TurnFact::ProjectCut { reason } | TurnFact::ToolsMissing { reason } => {
                 Remark::new(Tone::Warning, prose_line(reason))
+            }
+            TurnFact::ContentAdded { name, text } => {
+                let size = size_text(text.len());
+                Remark::new(Tone::Dim, format!("added {} ({size})", prose_line(name)))
             }
             TurnFact::AgentStarted { how, .. } => agent_started(*how)?,
             TurnFact::HistoryCut(left_out) => Remark::new(Tone::Warning, cut(left_out)),

@@ -146,6 +146,14 @@ pub(crate) fn counted<N: Display + PartialEq + From<u8>>(count: N, noun: &str) -
     format!("{count} {noun}{plural}")
 }
 
+/// The size of a text of this many bytes.
+pub(crate) fn size_text(bytes: usize) -> String {
+    match bytes {
+        0..1_048_576 => format!("{} KiB", bytes.div_ceil(1024)),
+        _ => format!("{:.1} MiB", bytes as f64 / 1_048_576.0),
+    }
+}
+
 /// Describes how a conversation was cut for a model request.
 pub(crate) fn cut(cut: &HistoryCut) -> String {
     let HistoryCut { messages, results, tokens, limit, lines, line_limit, reached } = *cut;

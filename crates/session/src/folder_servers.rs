@@ -11,7 +11,7 @@ use holdpoint_common::{
     McpServers,
 };
 use holdpoint_tools::shown::shell_word;
-use holdpoint_tools::{McpTools, Refreshed, SourceContext, ToolSource, Workspace};
+use holdpoint_tools::{McpTools, NamedContent, Refreshed, SourceContext, ToolSource, Workspace};
 
 use crate::folders::{FoldersError, TrustStore, read_untrusted};
 use crate::session_env::{McpMaker, SourceMaker, source_maker};
@@ -162,6 +162,13 @@ impl ToolSource for FolderSource {
             notices.append(&mut refreshed.notices);
             Refreshed { notices, ..refreshed }
         })
+    }
+
+    fn named_content<'a>(
+        &'a mut self,
+        prompt: &'a str,
+    ) -> Pin<Box<dyn Future<Output = Result<NamedContent, String>> + Send + 'a>> {
+        self.inner.named_content(prompt)
     }
 
     fn end_turn(&mut self, cut: bool) -> Pin<Box<dyn Future<Output = EndedProcesses> + Send + '_>> {

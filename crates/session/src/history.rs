@@ -47,6 +47,12 @@ pub fn derive(facts: &[Arc<Event>]) -> Derived {
         let is_of_current_model = model_start.is_none_or(|start| at > start);
         match fact {
             Fact::Prompt(PromptFact::Accepted { text, .. }) => conversation.prompt(text),
+            // Between an answer and its results, it can only be in a damaged log.
+            Fact::Turn(TurnFact::ContentAdded { text, .. })
+                if conversation.open_calls.is_empty() =>
+            {
+                add_content(&mut conversation.messages, text)
+            }
             Fact::Turn(TurnFact::AssistantMessage(message)) => conversation.answer(message),
             Fact::Tool(ToolFact::Finished(result)) => conversation.result(result),
             Fact::Turn(TurnFact::StepFinished { refused: true, .. }) if is_of_current_model => {
@@ -106,6 +112,28 @@ pub fn join_prompts(messages: &mut Vec<Message>) {
         }
         _ => false,
     });
+}
+
+/// The newest prompt, if it has no answer, and no content was added to it yet.
+pub fn new_prompt(facts: &[Arc<Event>]) -> Option<Arc<str>> {
+    let newest = facts.iter().rev().find_map(|event| match event.fact()? {
+        Fact::Turn(TurnFact::AssistantMessage(_) | TurnFact::ContentAdded { .. }) => Some(None),
+        Fact::Prompt(PromptFact::Accepted { text, .. }) => Some(Some(Arc::clone(text))),
+        _ => None,
+    });
+    newest.flatten()
+}
+
+/// Adds content to the prompt that names it, the last message.
+pub fn add_content(messages: &mut Vec<Message>, content: &str) {
+    match messages.last_mut() {
+        Some(Message::User(prompt)) => {
+            prompt.push_str("\n\n");
+            prompt.push_str(content);
+        }
+        // A damaged log has lost the prompt.
+        _ => messages.push(Message::User(content.to_owned())),
+    }
 }
 
 /// A conversation under construction.

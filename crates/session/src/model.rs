@@ -38,6 +38,12 @@ pub trait Model: Send + Sync + 'static {
         true
     }
 
+    /// Whether the next request needs the messages of the conversation. An agent does not in the
+    /// middle of its own turn.
+    fn needs_messages(&self) -> bool {
+        true
+    }
+
     /// Sends a request. The request is read before this returns; the stream does not need it.
     fn stream(&self, request: &ModelRequest) -> ModelStream;
 }

@@ -11,6 +11,7 @@ mod refusal;
 mod request;
 mod retry;
 mod schema;
+mod sourced;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -89,6 +90,7 @@ pub(crate) async fn run(setup: TurnSetup) {
     let repository_before = repository_before.flatten();
     let runner = Runner {
         turn,
+        is_iteration: iteration,
         repository_before,
         env,
         specs,
@@ -160,6 +162,8 @@ impl End {
 /// A turn in progress.
 struct Runner {
     turn: TurnId,
+    /// Whether the turn is an iteration of a run.
+    is_iteration: bool,
     /// In a run, the repository of the workspace as it was before the turn.
     repository_before: Option<Repository>,
     env: Arc<SessionEnv>,
@@ -257,7 +261,11 @@ impl Runner {
     /// Takes one step. Returns `Some` if it was the last.
     async fn step(&mut self, conversation: Conversation, toolbox: &mut Toolbox) -> Option<End> {
         self.refresh_tools(toolbox).await;
-        let request = match self.request(conversation).await {
+        let request = match self.add_content(&conversation, toolbox).await {
+            Ok(content) => self.request(conversation, &content).await,
+            Err(end) => Err(end),
+        };
+        let request = match request {
             Ok(request) => request,
             Err(end) => {
                 self.report_step_end(Usage::default(), None).await;
@@ -293,20 +301,6 @@ impl Runner {
             answer::Stop::Broken(error) => self.continue_answer(error).await,
             answer::Stop::Failed(error) => Some(End::failed(error)),
             answer::Stop::Refused(_) => refusal.and_then(Refusal::end),
-        }
-    }
-
-    /// Brings the tools up to date that can change, such as those of MCP servers. Stops at a cut.
-    async fn refresh_tools(&mut self, toolbox: &mut Toolbox) {
-        let refreshing = toolbox.refresh(&self.source);
-        let Some((changed, notices)) = self.cancel.run_until_cancelled(refreshing).await else {
-            return;
-        };
-        for reason in notices {
-            self.report(Report::ToolsMissing { reason }).await;
-        }
-        if changed {
-            self.specs = toolbox.specs().cloned().collect();
         }
     }
 

@@ -97,7 +97,7 @@ pub use error::ToolError;
 pub use files::Files;
 pub use input::{parse, schema_of};
 pub use place::Place;
-pub use source::{MakeTool, McpTools, Refreshed, SourceContext, ToolSource};
+pub use source::{MakeTool, McpTools, NamedContent, Refreshed, SourceContext, ToolSource};
 pub use tool::{Intent, Tool, ToolOutcome, ToolSpec, Toolbox};
 pub use workspace::Workspace;
 

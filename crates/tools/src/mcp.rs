@@ -18,6 +18,7 @@ mod http_error;
 mod launch;
 mod listing;
 mod name;
+mod named;
 mod program;
 mod server;
 mod source;

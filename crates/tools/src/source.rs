@@ -33,6 +33,19 @@ pub trait ToolSource: Send {
         context: &'a SourceContext,
     ) -> Pin<Box<dyn Future<Output = Refreshed> + Send + 'a>>;
 
+    /// Reads the content that a prompt names, after a refresh. If the turn is cut, the future is
+    /// dropped.
+    ///
+    /// # Errors
+    /// The prompt can't be used without the content. The reason is on one line.
+    fn named_content<'a>(
+        &'a mut self,
+        prompt: &'a str,
+    ) -> Pin<Box<dyn Future<Output = Result<NamedContent, String>> + Send + 'a>> {
+        let _ = prompt;
+        Box::pin(std::future::ready(Ok(NamedContent::default())))
+    }
+
     /// Ends what the turn has left running. `cut` says whether the turn was cut. Called at the end of
     /// each turn, after its calls. Takes at most the grace of the processes and one second more.
     /// Returns the count of processes that had to be ended, for the receipt.
@@ -55,6 +68,15 @@ pub struct Refreshed {
     /// All tools of the source, if they have changed since the last refresh.
     pub tools: Option<Vec<MakeTool>>,
     /// Messages for the user, each on one line, such as the reason why tools are missing.
+    pub notices: Vec<String>,
+}
+
+/// The content that a prompt names.
+#[derive(Debug, Default)]
+pub struct NamedContent {
+    /// The name, as the prompt has it, and the text of each part.
+    pub parts: Vec<(String, String)>,
+    /// Messages for the user, each on one line: the reasons why parts are missing.
     pub notices: Vec<String>,
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::act::Act;
 use crate::context::ToolContext;
 use crate::error::ToolError;
-use crate::source::{MakeTool, Refreshed, SourceContext, ToolSource};
+use crate::source::{MakeTool, NamedContent, Refreshed, SourceContext, ToolSource};
 use crate::workspace::Workspace;
 
 /// A tool that a model can call.
@@ -205,6 +205,18 @@ impl Toolbox {
             }
         }
         (changed, notices)
+    }
+
+    /// Reads the content that a prompt names, if the tools have a source. See
+    /// [`ToolSource::named_content`].
+    ///
+    /// # Errors
+    /// The prompt can't be used without the content.
+    pub async fn named_content(&mut self, prompt: &str) -> Result<NamedContent, String> {
+        match &mut self.source {
+            Some(source) => source.named_content(prompt).await,
+            None => Ok(NamedContent::default()),
+        }
     }
 
     /// Ends what a turn has left running, if the tools have a source. See

@@ -4,6 +4,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui_textarea::{CursorMove, Input, TextArea, WrapMode};
 use unicode_segmentation::UnicodeSegmentation;
 
+use crate::summaries::size_text;
 use crate::tone::Tone;
 
 /// A paste with more lines than this is shown as a placeholder.
@@ -161,10 +162,7 @@ impl Prompt {
             self.area.insert_str(text);
             return;
         }
-        let size = match text.len() {
-            bytes @ 0..1_048_576 => format!("{} KiB", bytes.div_ceil(1024)),
-            bytes => format!("{:.1} MiB", bytes as f64 / 1_048_576.0),
-        };
+        let size = size_text(text.len());
         let placeholder = format!("[paste {}: {lines} lines, {size}]", self.pastes.len() + 1);
         self.area.insert_str(&placeholder);
         self.pastes.push((placeholder, text));

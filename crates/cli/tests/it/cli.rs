@@ -8,6 +8,7 @@ mod looping_followed;
 mod many_sessions;
 mod mcp;
 mod mcp_http;
+mod mcp_named;
 mod model_faults;
 mod models;
 mod pages;

@@ -195,6 +195,14 @@ kinds! {
             /// Description of the missing tools and the reason, on one line.
             reason: String,
         },
+        /// Content that the prompt names was added to it, for example a resource of an MCP server. It
+        /// follows the prompt in the model's request.
+        "contentAdded" => ContentAdded {
+            /// Name of the content, as the prompt has it, on one line.
+            name: String,
+            /// Text of the content.
+            text: Arc<str>,
+        },
         /// The hosted agent was started.
         "agentStarted" => AgentStarted {
             /// Id of the agent's own session, which a later start continues.

@@ -101,6 +101,7 @@ fn turn_fact_bytes(fact: &TurnFact) -> usize {
             .map(|file| size_of_val(file) + file.path.len() + optional_text_bytes(&file.reason))
             .sum(),
         TurnFact::ProjectCut { reason } | TurnFact::ToolsMissing { reason } => reason.len(),
+        TurnFact::ContentAdded { name, text } => name.len() + text.len(),
         TurnFact::AgentStarted { session, .. } => session.len(),
         TurnFact::Finished { error, receipt, .. } => {
             optional_text_bytes(error) + receipt.as_ref().map_or(0, receipt_bytes)

@@ -199,6 +199,7 @@ fn facts() -> Vec<Fact> {
         Fact::Turn(TurnFact::ProjectCut {
             reason: "AGENTS.md is left out: it is not a file".into(),
         }),
+        Fact::Turn(TurnFact::ContentAdded { name: "wiki:page://1".into(), text: "One.".into() }),
         Fact::Turn(TurnFact::AgentStarted { session: "s-1".into(), how: AgentStart::Loaded }),
         Fact::Turn(TurnFact::ToolsMissing { reason: "MCP server `a`: it has ended".into() }),
         Fact::Turn(TurnFact::HistoryCut(HistoryCut {

@@ -34,6 +34,7 @@ pub(super) fn is_followed_at_once(event: &Event) -> bool {
                     | TurnFact::StepFinished { .. }
                     | TurnFact::InstructionsRead { .. }
                     | TurnFact::ProjectCut { .. }
+                    | TurnFact::ContentAdded { .. }
             ) | Fact::Tool(ToolFact::Finished(_))
         )
     )

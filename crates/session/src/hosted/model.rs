@@ -28,7 +28,7 @@ pub(super) struct HostedModel {
 struct Answer {
     agent: Arc<str>,
     link: Source,
-    /// The conversation, if the agent may not have its newest prompt yet.
+    /// The conversation, unless the agent is in the middle of its turn.
     conversation: Option<Conversation>,
     /// Events that were not returned yet.
     ready: VecDeque<ModelEvent>,
@@ -57,11 +57,16 @@ impl Model for HostedModel {
         false
     }
 
+    fn needs_messages(&self) -> bool {
+        self.link.try_lock().map_or(true, |link| !link.is_in_turn())
+    }
+
     fn stream(&self, request: &ModelRequest) -> ModelStream {
+        let messages = &request.messages;
         let answer = Answer {
             agent: Arc::clone(&self.agent),
             link: Source::Free(Arc::clone(&self.link)),
-            conversation: Some(Conversation::of(&request.messages)),
+            conversation: (!messages.is_empty()).then(|| Conversation::of(messages)),
             ready: VecDeque::new(),
             done: false,
         };

@@ -189,7 +189,9 @@ impl State {
             // Notices to readers; they change no state.
             TurnFact::HistoryCut(_)
             | TurnFact::ProjectCut { .. }
-            | TurnFact::ToolsMissing { .. } => {}
+            | TurnFact::ToolsMissing { .. }
+            // Part of the conversation.
+            | TurnFact::ContentAdded { .. } => {}
             TurnFact::Cut { cause } => self.cut(cause),
             TurnFact::Finished { outcome, error, cause, .. } => {
                 if let Some(turn) = self.turn().map(|turn| turn.id) {

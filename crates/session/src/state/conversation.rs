@@ -25,6 +25,7 @@ pub(super) fn belongs_to_conversation(fact: &Fact) -> bool {
         fact,
         Fact::Turn(
             TurnFact::AssistantMessage(_)
+                | TurnFact::ContentAdded { .. }
                 | TurnFact::StepFinished { refused: true, .. }
                 | TurnFact::StepFinished { omitted: Some(_), .. }
         ) | Fact::Tool(ToolFact::Finished(_))

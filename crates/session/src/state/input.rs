@@ -220,6 +220,13 @@ pub enum Report {
         /// Which tools, and why.
         reason: String,
     },
+    /// Content that the prompt names was read.
+    ContentAdded {
+        /// The name of the content, as the prompt has it.
+        name: String,
+        /// The content.
+        text: Arc<str>,
+    },
     /// The hosted agent was started.
     AgentStarted {
         /// The id of the agent's own session.

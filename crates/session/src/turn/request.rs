@@ -11,7 +11,7 @@ use crate::model::ModelRequest;
 use crate::state::{Conversation, Report};
 
 impl Runner {
-    /// Builds the next request.
+    /// Builds the next request. `content` was added to the prompt in this step.
     ///
     /// # Errors
     /// The end of the turn, if the parts that can't be left out are too large, or the turn was cut
@@ -19,8 +19,14 @@ impl Runner {
     pub(super) async fn request(
         &mut self,
         conversation: Conversation,
+        content: &[Arc<str>],
     ) -> Result<ModelRequest, End> {
-        let Derived { messages, omissible, refusals } = history::derive(conversation.events());
+        let Derived { mut messages, omissible, refusals } = match self.env.model.needs_messages() {
+            true => history::derive(conversation.events()),
+            false => Derived::default(),
+        };
+        // The conversation is from before this content was added.
+        content.iter().for_each(|text| history::add_content(&mut messages, text));
         self.omissible = omissible;
         self.refusals = refusals;
         let request = ModelRequest {

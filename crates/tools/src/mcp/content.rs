@@ -28,20 +28,16 @@ pub(super) fn text(result: &CallToolResult) -> String {
     lines.concat()
 }
 
-fn block(block: &ContentBlock) -> String {
+pub(super) fn block(block: &ContentBlock) -> String {
     match block {
         ContentBlock::Text(text) => text.text.clone(),
         ContentBlock::Image(image) => data("image", &image.mime_type, &image.data),
         ContentBlock::Audio(audio) => data("audio", &audio.mime_type, &audio.data),
-        ContentBlock::Resource(resource) => match &resource.resource {
+        ContentBlock::Resource(embedded) => match &embedded.resource {
             ResourceContents::TextResourceContents { uri, text, .. } => {
                 format!("[resource {uri}]\n{text}")
             }
-            ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
-                let kind = format!("resource {uri}");
-                data(&kind, mime_type.as_deref().unwrap_or("unknown type"), blob)
-            }
-            _ => "[a resource of an unknown kind]".to_owned(),
+            other => resource(other),
         },
         ContentBlock::ResourceLink(link) => {
             let description = link.description.as_deref().or(link.title.as_deref());
@@ -51,6 +47,18 @@ fn block(block: &ContentBlock) -> String {
             }
         }
         _ => "[content of an unknown kind]".to_owned(),
+    }
+}
+
+/// The text of a resource.
+pub(super) fn resource(contents: &ResourceContents) -> String {
+    match contents {
+        ResourceContents::TextResourceContents { text, .. } => text.clone(),
+        ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
+            let kind = format!("resource {uri}");
+            data(&kind, mime_type.as_deref().unwrap_or("unknown type"), blob)
+        }
+        _ => "[a resource of an unknown kind]".to_owned(),
     }
 }
 

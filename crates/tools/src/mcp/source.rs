@@ -10,10 +10,11 @@ use holdpoint_common::{McpServer, McpServers, check_mcp_servers};
 use super::http::HttpClients;
 use super::launch::Launch;
 use super::listing::{CHOOSE, MAX_SESSION_BYTES, MAX_SESSION_TOOLS};
+use super::named::{self, Ready};
 use super::server::{Connection, Server};
 use super::tool::McpTool;
 use crate::shown::prose_line;
-use crate::source::{MakeTool, McpTools, Refreshed, SourceContext, ToolSource};
+use crate::source::{MakeTool, McpTools, NamedContent, Refreshed, SourceContext, ToolSource};
 use crate::tool::Tool;
 
 /// The tools of a session's MCP servers.
@@ -162,6 +163,22 @@ impl ToolSource for McpSource {
         context: &'a SourceContext,
     ) -> Pin<Box<dyn Future<Output = Refreshed> + Send + 'a>> {
         Box::pin(self.refreshed(context))
+    }
+
+    fn named_content<'a>(
+        &'a mut self,
+        prompt: &'a str,
+    ) -> Pin<Box<dyn Future<Output = Result<NamedContent, String>> + Send + 'a>> {
+        Box::pin(async {
+            let ready = |name: &str| {
+                let Entry { server, seen, .. } = self.servers.get(name)?;
+                seen.as_ref().map(|connection| Ready { server, connection })
+            };
+            let content = named::read(prompt, ready).await;
+            let one_line = |text: String| prose_line(&text).into_owned();
+            let NamedContent { parts, notices } = content.map_err(one_line)?;
+            Ok(NamedContent { parts, notices: notices.into_iter().map(one_line).collect() })
+        })
     }
 }
 

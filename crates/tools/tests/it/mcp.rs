@@ -8,6 +8,7 @@ mod http;
 mod http_bad;
 mod http_server;
 mod installed;
+mod named;
 mod others;
 mod questions;
 mod session;

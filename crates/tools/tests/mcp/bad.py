@@ -188,7 +188,8 @@ for line in sys.stdin:
     method = request.get("method")
     if method == "initialize":
         answer(request, {"protocolVersion": request["params"]["protocolVersion"],
-                         "capabilities": {"tools": {"listChanged": True}},
+                         "capabilities": {"tools": {"listChanged": True},
+                                          **({"prompts": {}, "resources": {}} if KIND == "named" else {})},
                          "serverInfo": {"name": "bad", "version": "1"}})
     elif method == "tools/list":
         if KIND == "closes-stdin":
@@ -199,6 +200,21 @@ for line in sys.stdin:
             time.sleep(1000)
     elif method == "tools/call":
         call(request)
+    elif method == "prompts/list" and KIND == "named":
+        # On the second page.
+        page = [{"name": "other"}] if "cursor" not in request.get("params", {}) else [
+            {"name": "review", "arguments": [{"name": "file", "required": True}, {"name": "style"}]}]
+        answer(request, {"prompts": page, **({"nextCursor": "2"} if page[0]["name"] == "other" else {})})
+    elif method == "prompts/get" and KIND == "named":
+        texts = [("user", f"Review {json.dumps(request['params']['arguments'])}."), ("assistant", "Yes.")]
+        answer(request, {"messages": [{"role": role, "content": {"type": "text", "text": value}} for role, value in texts]})
+    elif method == "resources/read" and KIND == "named":
+        uri = request["params"]["uri"]
+        contents = {"page://1": {"text": "Page one."}, "page://large": {"text": "x" * 300_000}, "page://image": {"blob": "QUJD"}}
+        if uri in contents:
+            answer(request, {"contents": [{"uri": uri, **contents[uri]}]})
+        elif uri != "page://slow":
+            send({"jsonrpc": "2.0", "id": request["id"], "error": {"code": -32002, "message": "no such page\x1b[2J"}})
     elif method == "notifications/cancelled" and KIND == "obeys":
         send({"jsonrpc": "2.0", "id": request["params"]["requestId"], "error": {"code": 0, "message": "cancelled"}})
     elif method == "ping":

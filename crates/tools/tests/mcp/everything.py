@@ -37,6 +37,16 @@ async def slow(steps: int, ctx: Context) -> str:
     return "finished"
 
 
+@server.resource("page://{number}")
+def page(number: str) -> str:
+    return f"This is page {number}."
+
+
+@server.prompt()
+def review(file: str) -> str:
+    return f"Review the file {file}."
+
+
 def serve_http():
     import uvicorn
 

@@ -46,6 +46,9 @@ impl Input for RunnerReport {
             }
             Report::ProjectCut { reason } => builder.record(TurnFact::ProjectCut { reason }),
             Report::ToolsMissing { reason } => builder.record(TurnFact::ToolsMissing { reason }),
+            Report::ContentAdded { name, text } => {
+                builder.record(TurnFact::ContentAdded { name, text });
+            }
             Report::AgentStarted { session, how } => {
                 builder.record(TurnFact::AgentStarted { session, how });
             }

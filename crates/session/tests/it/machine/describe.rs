@@ -147,6 +147,7 @@ pub(super) fn fact(fact: &Fact) -> String {
         }
         Fact::Turn(TurnFact::ProjectCut { reason }) => format!("ProjectCut({reason})"),
         Fact::Turn(TurnFact::ToolsMissing { reason }) => format!("ToolsMissing({reason})"),
+        Fact::Turn(TurnFact::ContentAdded { name, .. }) => format!("ContentAdded({name})"),
         Fact::Turn(TurnFact::AgentStarted { session, how }) => {
             format!("AgentStarted({session} {how:?})")
         }

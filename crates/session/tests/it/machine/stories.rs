@@ -346,6 +346,9 @@ fn anything(bench: &Bench, [kind, a, b, c]: [u8; 4]) -> Input {
         22 | 23 => report(turn, Report::Answered(message(state, c))),
         24 | 25 => report(turn, tool_finished(call)),
         26 if c < 40 => report(turn, Report::FilesChanged(vec![format!("f{b}")])),
+        26 if c < 80 => {
+            report(turn, Report::ContentAdded { name: format!("s:{b}"), text: "content".into() })
+        }
         26 => report(turn, step_finished()),
         27 | 28 => job_started(turn, call),
         29 => match bench.state.snapshot(0, 0, None).jobs.first() {

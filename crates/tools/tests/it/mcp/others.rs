@@ -12,7 +12,7 @@ use super::installed;
 use super::session::Session;
 use crate::sandbox::World;
 
-fn everything() -> McpServer {
+pub(super) fn everything() -> McpServer {
     let script = installed::npm("server-everything/dist/index.js");
     McpServer {
         sandbox: false,
@@ -21,7 +21,7 @@ fn everything() -> McpServer {
     }
 }
 
-fn modern() -> McpServer {
+pub(super) fn modern() -> McpServer {
     let script = installed::folder().join("everything.py").to_str().unwrap().to_owned();
     McpServer {
         sandbox: false,

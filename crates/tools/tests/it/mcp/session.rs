@@ -7,7 +7,7 @@ use holdpoint_common::{McpServer, McpServers};
 use holdpoint_tools::mcp::McpSource;
 use holdpoint_tools::testing::{Bench, Called, Calling, Census, patience};
 use holdpoint_tools::{
-    BackgroundJobs, Processes, Sandbox, SourceContext, Supervisor, Tool, Toolbox,
+    BackgroundJobs, NamedContent, Processes, Sandbox, SourceContext, Supervisor, Tool, Toolbox,
 };
 use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
@@ -70,7 +70,7 @@ impl Session {
             census,
             toolbox: Some(Toolbox::new().with_source(Box::new(source))),
             context: Some(context),
-            runtime: Builder::new_current_thread().build().unwrap(),
+            runtime: Builder::new_current_thread().enable_time().build().unwrap(),
             ended,
         }
     }
@@ -79,6 +79,11 @@ impl Session {
     pub(super) fn step(&mut self) -> Vec<String> {
         let (toolbox, context) = (self.toolbox.as_mut().unwrap(), self.context.as_ref().unwrap());
         self.runtime.block_on(toolbox.refresh(context)).1
+    }
+
+    /// Reads the content that a prompt names.
+    pub(super) fn named(&mut self, prompt: &str) -> Result<NamedContent, String> {
+        self.runtime.block_on(self.toolbox.as_mut().unwrap().named_content(prompt))
     }
 
     /// Begins to start the servers, and gives up waiting for them, as a turn that is cut.
