@@ -8,9 +8,10 @@ use serde_json::value::RawValue;
 
 use super::State;
 
-/// The version of the program that wrote a form. Another version may fold facts in another way, so
-/// it folds them again.
-const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// The version of a form: that of the program, and a number that is raised with each change after
+/// which the same facts lead to another state, or a state to another form. Forms of other versions
+/// are not read: the facts are folded again.
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " fold 1");
 
 #[derive(Serialize)]
 struct Form<'a> {

@@ -1,6 +1,7 @@
 //! Tests of the pure machine, by table and by property: no actor, no clock, no disk.
 mod bench;
 mod describe;
+mod fold;
 mod gaps;
 mod input;
 mod runs;
