@@ -43,6 +43,8 @@ mod files;
 #[cfg(target_os = "linux")]
 mod floors;
 #[cfg(target_os = "linux")]
+mod hosted;
+#[cfg(target_os = "linux")]
 mod hostile;
 #[cfg(target_os = "linux")]
 mod many;
@@ -113,6 +115,7 @@ fn main() {
     daemon::measure(&table);
     api::measure(&table);
     acp::measure(&table);
+    hosted::measure(&table);
     hostile::measure(&table);
     many::measure(&table);
     stored::measure(&table);
