@@ -982,6 +982,17 @@ export type TurnFact =
       reason: string
     }
   | {
+      type: 'contentAdded'
+      /**
+       * Name of the content, as the prompt has it, on one line.
+       */
+      name: string
+      /**
+       * Text of the content.
+       */
+      text: string
+    }
+  | {
       type: 'agentStarted'
       /**
        * Id of the agent's own session, which a later start continues.
@@ -3050,6 +3061,10 @@ export interface Certificates {
 /**
  * An MCP server: a program that a session starts and talks to over its standard input and output,
  * or an address that it connects to over HTTP. It has either a `command` or a `url`.
+ *
+ * In the user's configuration and in a file of the client, `${NAME}` in a text is replaced by that
+ * variable of the client that opens the session, and `${NAME:-TEXT}` by the text if the variable is
+ * missing or empty. A server that an editor or a client of the API names is taken as it is.
  */
 export interface McpServer {
   /**
@@ -3076,13 +3091,10 @@ export interface McpServer {
   /**
    * Address of a server that is reached over streamable HTTP, for example
    * `https://example.com/mcp`. Holdpoint itself connects to it, outside of the sandbox.
-   * `${NAME}` is replaced by that variable of the client that opens the session, and
-   * `${NAME:-TEXT}` by the text if the variable is missing or empty.
    */
   url?: string | null
   /**
-   * Headers of all requests to `url`, such as `Authorization`. Variables in their values are
-   * replaced as in `url`. Default: none.
+   * Headers of all requests to `url`, such as `Authorization`. Default: none.
    */
   headers?: {
     [k: string]: string
@@ -3119,6 +3131,11 @@ export interface McpServer {
    * permissions of its user. Default: `true`.
    */
   sandbox?: boolean
+  /**
+   * Why the server can't be used, if the client that opens the session knows a reason: see
+   * [`with_mcp_variables`]. The session reports it, and does not start the server.
+   */
+  problem?: string | null
 }
 /**
  * A request to change the asks mode of a session. The new mode also answers the asks that are
