@@ -1,12 +1,12 @@
 //! Tool calls of the real program, from the model's stream to the next request.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use holdpoint_tests::model_server::{ModelServer, Reply};
 use tempfile::TempDir;
 
 use crate::floors::Floor;
-use crate::support::{MODEL, holdpoint, succeed};
+use crate::support::{EngineWorld, MODEL, holdpoint, succeed, turn_finished};
 use crate::table::{Amount, Samples, Table};
 
 const PROGRAMS: usize = 8;
@@ -24,6 +24,28 @@ pub(crate) fn measure(table: &Table) {
         );
         table.note("   … p99", took.p99());
     }
+    if table.wants("calls", &["calls in one answer"]) {
+        for count in [200, 2_000] {
+            let took = Amount::Time(many_calls(count));
+            table.note(&format!("{count} calls in one answer: turn"), took);
+        }
+        let took = Amount::Time(many_calls(20_000));
+        table.figure("20000 calls in one answer: turn", took, Amount::ms(300));
+    }
+}
+
+/// The time of a turn whose first answer calls an unknown tool this often.
+fn many_calls(count: usize) -> Duration {
+    let world = EngineWorld::new();
+    let calls = std::iter::repeat_n(("nothing", "{}"), count);
+    world.server.reply(Reply::calls(calls)).reply(Reply::text(["done"]));
+    world.runtime.block_on(async {
+        let (session, mut client) = world.watched(MODEL).await;
+        let since = Instant::now();
+        session.prompt("Go.").await.unwrap();
+        turn_finished(&mut client).await;
+        since.elapsed()
+    })
 }
 
 fn calls() -> Samples {
