@@ -1,7 +1,7 @@
 //! Gives commands access to the daemon's sessions.
 
 use holdpoint_common::{
-    Config, Refused, SessionId, SessionStatus, Snapshot, Supplies, Who, with_mcp_variables,
+    Config, Refused, SessionId, SessionStatus, Snapshot, Supplies, Who, session_mcp_servers,
 };
 use holdpoint_session::folders::Folders;
 use holdpoint_session::model::Catalog;
@@ -66,7 +66,7 @@ pub(crate) fn supplies(config: &Config, catalog: &Catalog) -> Supplies {
         env: std::env::vars_os().filter_map(to_utf8).collect(),
         models: Some(catalog.supplies()),
         system_prompt: config.system_prompt.clone(),
-        mcp: with_mcp_variables(config.mcp.clone(), |name| std::env::var(name).ok()),
+        mcp: session_mcp_servers(config.mcp.clone(), |name| std::env::var(name).ok()),
     }
 }
 

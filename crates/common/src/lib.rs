@@ -116,7 +116,7 @@ pub use agent::{
 pub use mcp::{
     FOLDER_MCP_FILE, FolderServers, MAX_FOLDER_MCP_FILE, MAX_MCP_NAME, MAX_MCP_SERVERS,
     MAX_MCP_SETTINGS, McpFileError, McpServer, McpServerError, McpServers, check_mcp_servers,
-    parse_mcp_file, with_mcp_variables,
+    parse_mcp_file, session_mcp_servers, with_mcp_variables,
 };
 
 // The web tool.

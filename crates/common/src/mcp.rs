@@ -15,7 +15,7 @@ use thiserror::Error;
 
 pub use file::{McpFileError, parse_mcp_file};
 pub use folder::{FOLDER_MCP_FILE, FolderServers, MAX_FOLDER_MCP_FILE};
-pub use variables::with_mcp_variables;
+pub use variables::{session_mcp_servers, with_mcp_variables};
 
 /// Maximum number of MCP servers of one session.
 pub const MAX_MCP_SERVERS: usize = 32;
@@ -59,6 +59,13 @@ pub struct McpServer {
     /// Headers of all requests to `url`, such as `Authorization`. Default: none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
+    /// Id of this program at the authorization server of `url`, for a server that does not register
+    /// programs by itself. `holdpoint mcp login` uses it. Variables are replaced as in `url`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_id: Option<String>,
+    /// Secret that belongs to `client_id`, if the authorization server has issued one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_secret: Option<String>,
     /// Whether `url` speaks HTTP with SSE, which streamable HTTP replaced in the revision
     /// 2025-03-26. Default: `false`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -119,6 +126,8 @@ impl McpServer {
             cwd: None,
             url: None,
             headers: BTreeMap::new(),
+            client_id: None,
+            client_secret: None,
             sse: false,
             tools: None,
             timeout_s: default_timeout(),
@@ -153,6 +162,7 @@ impl McpServer {
             }
             None => {}
         }
+        self.check_client()?;
         address::check_headers(&self.headers)?;
         if !self.sandbox && !self.cwd.as_ref().is_some_and(|cwd| Path::new(cwd).is_absolute()) {
             return Err(
@@ -187,6 +197,7 @@ impl McpServer {
         let texts = self.args.iter().chain(tools).chain(&self.domains).chain(&self.cwd);
         let pairs = self.env.iter().chain(&self.headers).flat_map(|(name, value)| [name, value]);
         let texts = texts.chain(pairs).chain(&self.url).chain([&self.command]);
+        let texts = texts.chain(&self.client_id).chain(&self.client_secret);
         let (bytes, has_zero) = texts.fold((0, false), |(bytes, has_zero), text| {
             (bytes + text.len(), has_zero || text.contains('\0'))
         });
@@ -199,6 +210,19 @@ impl McpServer {
             ));
         }
         Ok(())
+    }
+
+    /// Checks the settings for logins.
+    fn check_client(&self) -> Result<(), String> {
+        match (&self.url, &self.client_id, &self.client_secret) {
+            (_, None, None) | (Some(_), Some(_), _) => Ok(()),
+            (None, ..) => {
+                Err("`client_id` and `client_secret` are for a server with a `url`".to_owned())
+            }
+            (Some(_), None, Some(_)) => {
+                Err("`client_secret` belongs to a `client_id`, which is missing".to_owned())
+            }
+        }
     }
 
     /// Checks that settings of a program are not set.
@@ -331,6 +355,14 @@ mod tests {
             (McpServer { network: true, ..web.clone() }, "`network` is for a program"),
             (McpServer { sandbox: false, ..web.clone() }, "`sandbox` is for a program"),
             (McpServer { headers: variable("Host"), ..web.clone() }, "set by the connection"),
+            (
+                McpServer { client_id: Some("x".into()), ..server.clone() },
+                "are for a server with a `url`",
+            ),
+            (
+                McpServer { client_secret: Some("x".into()), ..web.clone() },
+                "belongs to a `client_id`",
+            ),
             (McpServer::address("example.com"), "must begin with http://"),
             (McpServer::address(format!("https://x/{long}")), "the limit is 65536"),
         ] {

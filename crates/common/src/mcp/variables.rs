@@ -5,6 +5,18 @@ use super::{MAX_MCP_SETTINGS, McpServer, McpServers};
 /// Where a variable of the client that opens a session is missing.
 const UNSET: &str = "where the session was opened; set it, and open the session again";
 
+/// The servers of a configuration for its sessions: with their variables replaced, and without the
+/// settings that only a login uses.
+pub fn session_mcp_servers(
+    mut servers: McpServers,
+    variable: impl Fn(&str) -> Option<String>,
+) -> McpServers {
+    for server in servers.values_mut() {
+        (server.client_id, server.client_secret) = (None, None);
+    }
+    with_mcp_variables(servers, variable)
+}
+
 /// Replaces the variables in the texts of servers. A server with a variable that is not set stays as
 /// it is, with that as its [problem](McpServer::problem).
 pub fn with_mcp_variables(
@@ -36,10 +48,13 @@ impl McpServer {
         let args = self.args.iter().map(|arg| expanded(arg)).collect::<Result<_, _>>()?;
         let cwd = self.cwd.as_deref().map(&mut expanded).transpose()?;
         let url = self.url.as_deref().map(&mut expanded).transpose()?;
+        let client_id = self.client_id.as_deref().map(&mut expanded).transpose()?;
+        let client_secret = self.client_secret.as_deref().map(&mut expanded).transpose()?;
         let mut values = |(name, value): (&String, &String)| Ok((name.clone(), expanded(value)?));
         let env = self.env.iter().map(&mut values).collect::<Result<_, String>>()?;
         let headers = self.headers.iter().map(&mut values).collect::<Result<_, String>>()?;
-        let expanded = Self { command, args, cwd, url, env, headers, ..self };
+        let expanded =
+            Self { command, args, cwd, url, client_id, client_secret, env, headers, ..self };
         expanded.check()?;
         Ok(expanded)
     }

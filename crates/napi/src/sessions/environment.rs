@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 
-use holdpoint_common::{Config, Supplies, with_mcp_variables};
+use holdpoint_common::{Config, Supplies, session_mcp_servers};
 use holdpoint_session::model::Catalog;
 
 /// An environment. Tools get the variables on an allow-list, and keys of models are read from it.
@@ -23,7 +23,7 @@ impl Environment {
     pub(super) fn supplies(self, config: &Config) -> Supplies {
         let Self(env) = self;
         let models = Catalog::new(config, |name| env.get(name).cloned()).supplies();
-        let mcp = with_mcp_variables(config.mcp.clone(), |name| env.get(name).cloned());
+        let mcp = session_mcp_servers(config.mcp.clone(), |name| env.get(name).cloned());
         Supplies {
             env: env.into_iter().collect(),
             models: Some(models),

@@ -58,6 +58,8 @@ fn table(server: &McpServer) -> Table {
         cwd,
         url,
         headers,
+        client_id,
+        client_secret,
         sse,
         tools,
         network,
@@ -78,6 +80,11 @@ fn table(server: &McpServer) -> Table {
     }
     if !headers.is_empty() {
         table["headers"] = value(headers.iter().collect::<InlineTable>());
+    }
+    for (key, text) in [("client_id", client_id), ("client_secret", client_secret)] {
+        if let Some(text) = text {
+            table[key] = value(text);
+        }
     }
     if !args.is_empty() {
         table["args"] = array(args);
