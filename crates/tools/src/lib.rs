@@ -71,6 +71,7 @@ pub mod environment;
 mod error;
 mod files;
 mod input;
+mod login;
 #[cfg(feature = "mcp")]
 pub mod mcp;
 mod place;
@@ -96,6 +97,7 @@ pub use context::{Sink, TasksResponse, ToolContext};
 pub use error::ToolError;
 pub use files::Files;
 pub use input::{parse, schema_of};
+pub use login::{McpLogin, McpLoginStore, McpLogins};
 pub use place::Place;
 pub use source::{MakeTool, McpTools, NamedContent, Refreshed, SourceContext, ToolSource};
 pub use tool::{Intent, Tool, ToolOutcome, ToolSpec, Toolbox};

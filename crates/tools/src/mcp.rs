@@ -17,8 +17,11 @@ mod http;
 mod http_error;
 mod launch;
 mod listing;
+mod login;
 mod name;
 mod named;
+mod oauth;
+mod pace;
 mod program;
 mod server;
 mod source;
@@ -28,4 +31,5 @@ mod tool;
 
 pub use http::HttpClients;
 pub use listing::{MAX_SCHEMA, MAX_SESSION_BYTES, MAX_SESSION_TOOLS};
+pub use oauth::{Authorizing, Code, LoginRequest, Redirect, revoke};
 pub use source::McpSource;

@@ -23,7 +23,9 @@ use rmcp::transport::{StreamableHttpClientTransport, Transport};
 use tokio_util::sync::CancellationToken;
 
 use super::calls::Calls;
-use super::http_error::{HttpError, HttpFailure, in_words, text};
+use super::http_error::{HttpError, HttpFailure, in_words, is_unauthorized, text};
+use super::login::ServerLogin;
+use super::pace::Pace;
 use super::stdio::{Fault, MAX_MESSAGE, MAX_REQUESTS};
 
 /// Creates the HTTP client for an address, with the proxies and the certificate authorities of a
@@ -38,11 +40,6 @@ const MAX_RETRIES: usize = 5;
 
 /// The time before a stream is continued the second time. It doubles each time.
 const RETRY_DELAY: Duration = Duration::from_millis(500);
-
-/// The least time between two requests for a stream. It doubles with each further one, up to
-/// [`MAX_STREAM_DELAY`], and is reset when a stream was open for twice that.
-const STREAM_DELAY: Duration = Duration::from_millis(250);
-const MAX_STREAM_DELAY: Duration = Duration::from_secs(5);
 
 /// How long the start of a server waits for the answer to the request for its own stream.
 const STREAM_WAIT: Duration = Duration::from_secs(1);
@@ -82,6 +79,7 @@ pub(super) struct Client {
     http: reqwest::Client,
     /// Values that are hidden in errors.
     secrets: Arc<[String]>,
+    login: ServerLogin,
     pace: Arc<Mutex<Pace>>,
     own_stream: OwnStream,
     /// The reason why the last message could not be sent.
@@ -96,6 +94,7 @@ impl Http {
     pub(super) fn new(
         server: &McpServer,
         clients: &HttpClients,
+        login: ServerLogin,
         grace: Duration,
         calls: Calls,
         fault: Fault,
@@ -113,6 +112,7 @@ impl Http {
         let client = Client {
             http: clients(url)?,
             secrets: secrets(server).into(),
+            login,
             pace: Arc::default(),
             own_stream: OwnStream::default(),
             fault: fault.clone(),
@@ -240,35 +240,6 @@ impl Transport<RoleClient> for Http {
     }
 }
 
-/// The time of the last request for a stream, and the least time to the next one.
-struct Pace {
-    last: Option<tokio::time::Instant>,
-    delay: Duration,
-}
-
-impl Default for Pace {
-    fn default() -> Self {
-        Self { last: None, delay: STREAM_DELAY }
-    }
-}
-
-impl Pace {
-    /// The time when the next request for a stream may be sent, which it then is.
-    fn next(&mut self, now: tokio::time::Instant) -> tokio::time::Instant {
-        let Some(last) = self.last else {
-            self.last = Some(now);
-            return now;
-        };
-        if now.saturating_duration_since(last) >= self.delay * 2 {
-            self.delay = STREAM_DELAY;
-        }
-        let next = now.max(last + self.delay);
-        self.delay = (self.delay * 2).min(MAX_STREAM_DELAY);
-        self.last = Some(next);
-        next
-    }
-}
-
 impl Client {
     /// Waits so that streams which end at once are not opened again without a pause.
     async fn keep_pace(&self) {
@@ -277,8 +248,28 @@ impl Client {
         tokio::time::sleep_until(next).await;
     }
 
-    fn in_words(&self, error: StreamableHttpError<reqwest::Error>) -> HttpFailure {
-        in_words(error, &self.secrets)
+    /// Makes a request with the token of the login, if there is one. If the server refuses the
+    /// token, it is refreshed once.
+    async fn authorized<T, F>(
+        &self,
+        request: impl Fn(Option<String>) -> F + Send + Sync,
+    ) -> Result<T, HttpFailure>
+    where
+        T: Send,
+        F: Future<Output = Result<T, StreamableHttpError<reqwest::Error>>> + Send,
+    {
+        let unknown = |why| StreamableHttpError::Client(HttpError::new(why));
+        let token = self.login.token().await.map_err(unknown)?;
+        let mut secrets: Vec<_> = self.secrets.iter().cloned().chain(token.clone()).collect();
+        let mut answer = request(token.clone()).await;
+        let is_refused = answer.as_ref().is_err_and(is_unauthorized);
+        if let Some(old) = token.filter(|_| is_refused)
+            && let Some(new) = self.login.renewed(&old).await.map_err(unknown)?
+        {
+            secrets.push(new.clone());
+            answer = request(Some(new)).await;
+        }
+        answer.map_err(|error| in_words(error, &secrets, &self.login))
     }
 }
 
@@ -304,14 +295,21 @@ impl StreamableHttpClient for Client {
         uri: Arc<str>,
         message: ClientJsonRpcMessage,
         session: Option<Arc<str>>,
-        auth: Option<String>,
+        _: Option<String>,
         headers: Headers,
         limits: StreamableHttpResponseLimits,
     ) -> Result<StreamableHttpPostResponse, HttpFailure> {
-        let http = &self.http;
-        let posted =
-            http.post_message_with_response_limits(uri, message, session, auth, headers, limits);
-        let posted = posted.await.map_err(|error| self.in_words(error));
+        let posting = self.authorized(|token| {
+            self.http.post_message_with_response_limits(
+                Arc::clone(&uri),
+                message.clone(),
+                session.clone(),
+                token,
+                headers.clone(),
+                limits,
+            )
+        });
+        let posted = posting.await;
         self.fault.replace(posted.as_ref().err().map(text));
         if let Ok(
             StreamableHttpPostResponse::Json(_, Some(_))
@@ -327,11 +325,13 @@ impl StreamableHttpClient for Client {
         &self,
         uri: Arc<str>,
         session: Arc<str>,
-        auth: Option<String>,
+        _: Option<String>,
         headers: Headers,
     ) -> Result<(), HttpFailure> {
-        let deleted = self.http.delete_session(uri, session, auth, headers).await;
-        deleted.map_err(|error| self.in_words(error))
+        let deleting = self.authorized(|token| {
+            self.http.delete_session(Arc::clone(&uri), Arc::clone(&session), token, headers.clone())
+        });
+        deleting.await
     }
 
     async fn get_stream(
@@ -351,15 +351,22 @@ impl StreamableHttpClient for Client {
         uri: Arc<str>,
         session: Option<Arc<str>>,
         last_event: Option<String>,
-        auth: Option<String>,
+        _: Option<String>,
         headers: Headers,
         max: usize,
     ) -> Result<BoxedSseResponse, HttpFailure> {
         self.keep_pace().await;
-        let http = &self.http;
-        let stream =
-            http.get_stream_with_max_sse_event_size(uri, session, last_event, auth, headers, max);
-        let stream = stream.await.map_err(|error| self.in_words(error));
+        let opening = self.authorized(|token| {
+            self.http.get_stream_with_max_sse_event_size(
+                Arc::clone(&uri),
+                session.clone(),
+                last_event.clone(),
+                token,
+                headers.clone(),
+                max,
+            )
+        });
+        let stream = opening.await;
         self.own_stream.settled.cancel();
         stream
     }
@@ -382,21 +389,5 @@ mod tests {
         let mut secrets = secrets(&server);
         secrets.sort();
         assert_eq!(secrets, ["Bearer the-key-1", "a-key-in-a-path", "another-key", "the-key-1"]);
-    }
-
-    #[test]
-    fn m_h2_streams_that_end_at_once_are_opened_ever_more_rarely() {
-        let begin = tokio::time::Instant::now();
-        let mut pace = Pace::default();
-        assert_eq!(pace.next(begin), begin);
-        let mut last = begin;
-        for delay in [250, 500, 1_000, 2_000, 4_000, 5_000, 5_000] {
-            let next = pace.next(last);
-            assert_eq!(next - last, Duration::from_millis(delay));
-            last = next;
-        }
-        let later = last + Duration::from_secs(10);
-        assert_eq!(pace.next(later), later);
-        assert_eq!(pace.next(later) - later, Duration::from_millis(500));
     }
 }

@@ -7,6 +7,7 @@ use rmcp::transport::streamable_http_client::StreamableHttpError;
 use thiserror::Error;
 
 use super::content::cut;
+use super::login::ServerLogin;
 use crate::shown::prose_line;
 
 /// The most bytes of a server's own text in an error.
@@ -27,14 +28,15 @@ impl HttpError {
 }
 
 /// The words for an answer that is not a success.
-pub(super) async fn status(mut answer: reqwest::Response) -> String {
+pub(super) async fn status(mut answer: reqwest::Response, login: &ServerLogin) -> String {
     let mut body = Vec::new();
     while body.len() < MAX_TEXT
         && let Ok(Some(chunk)) = answer.chunk().await
     {
         body.extend_from_slice(&chunk[..chunk.len().min(MAX_TEXT)]);
     }
-    self::answer(&format!("HTTP {}: {}", answer.status(), String::from_utf8_lossy(&body)))
+    let text = format!("HTTP {}: {}", answer.status(), String::from_utf8_lossy(&body));
+    self::answer(&text, login)
 }
 
 /// The error of a transport.
@@ -53,18 +55,29 @@ pub(super) fn text(failure: &HttpFailure) -> String {
     }
 }
 
+/// Whether the server requires another login, or a key.
+pub(super) fn is_unauthorized(error: &StreamableHttpError<reqwest::Error>) -> bool {
+    match error {
+        StreamableHttpError::AuthRequired(_) => true,
+        StreamableHttpError::UnexpectedServerResponse(text) => text.starts_with("HTTP 401"),
+        StreamableHttpError::Client(error) => error.status().is_some_and(|it| it.as_u16() == 401),
+        _ => false,
+    }
+}
+
 /// Turns an error into words. Kinds on which `rmcp` acts are kept.
 pub(super) fn in_words(
     error: StreamableHttpError<reqwest::Error>,
     secrets: &[String],
+    login: &ServerLogin,
 ) -> HttpFailure {
     use StreamableHttpError as E;
     let text = match error {
         E::Client(error) => connection(&error),
         E::ServerDoesNotSupportSse => return E::ServerDoesNotSupportSse,
         E::SessionExpired => return E::SessionExpired,
-        E::AuthRequired(_) => needs_authorization(401),
-        E::InsufficientScope(_) => needs_authorization(403),
+        error if is_unauthorized(&error) => login.unauthorized(401, None),
+        E::InsufficientScope(error) => login.unauthorized(403, error.required_scope.as_deref()),
         E::HttpStatus(error) => format!("it answered with {error}"),
         E::ResponseBodyTooLarge { max_size } => {
             format!("it sent a message of more than {max_size} bytes")
@@ -74,25 +87,18 @@ pub(super) fn in_words(
              is the one of an MCP server",
             kind.map_or("none".into(), |kind| format!("`{}`", shortened(&kind)))
         ),
-        E::UnexpectedServerResponse(text) => answer(&hidden(text.into_owned(), secrets)),
+        E::UnexpectedServerResponse(text) => answer(&hidden(text.into_owned(), secrets), login),
         error => format!("its answer can't be used: {error}"),
     };
     E::Client(HttpError(text))
 }
 
-fn needs_authorization(status: u16) -> String {
-    format!(
-        "it requires authorization (HTTP {status}); set a key in `headers`, such as Authorization. \
-         OAuth is not supported"
-    )
-}
-
 /// The words for an answer with an HTTP status, or one that is no message.
-fn answer(text: &str) -> String {
+fn answer(text: &str, login: &ServerLogin) -> String {
     let text = shortened(text);
     if text.starts_with("HTTP 401") || text.starts_with("HTTP 403") {
         let status = if text.starts_with("HTTP 401") { 401 } else { 403 };
-        return needs_authorization(status);
+        return login.unauthorized(status, None);
     }
     if text.starts_with("HTTP 3") {
         return format!(
@@ -141,7 +147,11 @@ mod tests {
     fn m_h2_t_h3_errors_show_neither_keys_nor_long_answers() {
         let secrets = ["Bearer sk-secret".to_owned(), "sk-secret".to_owned()];
         let text = format!("HTTP 400 Bad Request: no key sk-secret\n{}", "x".repeat(1_000));
-        let error = in_words(StreamableHttpError::UnexpectedServerResponse(text.into()), &secrets);
+        let server = holdpoint_common::McpServer::address("https://example.com");
+        let clients = std::sync::Arc::new(|_: &str| Err("no client".to_owned()));
+        let login = ServerLogin::new("s", &server, None, clients);
+        let error = StreamableHttpError::UnexpectedServerResponse(text.into());
+        let error = in_words(error, &secrets, &login);
         let error = super::text(&error);
         assert!(error.starts_with("it answered with HTTP 400 Bad Request: no key ***"), "{error}");
         assert!(error.len() < 400 && !error.contains('\n'), "{error}");

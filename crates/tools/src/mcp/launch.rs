@@ -23,6 +23,7 @@ use super::content::cut;
 use super::http::{self, Http, HttpClients, OwnStream};
 use super::http_error;
 use super::listing::{self, Listing};
+use super::login::ServerLogin;
 use super::server::{Connection, Control, State};
 use super::sse::Sse;
 use super::stdio::{Fault, Stdio};
@@ -55,6 +56,7 @@ pub(super) struct Launch {
     /// The session. Its processes are in the session's sandbox.
     pub(super) session: SourceContext,
     pub(super) clients: HttpClients,
+    pub(super) login: ServerLogin,
 }
 
 /// The thread of a server.
@@ -74,6 +76,16 @@ struct Started {
     tools_changed: Arc<Notify>,
     /// Reports changed tools. Servers of the old era report them without one.
     subscription: Option<Subscription>,
+}
+
+/// The end of a pause before an address is tried again.
+enum Paused {
+    /// The session has ended.
+    Closed,
+    /// There is a login now.
+    Needed,
+    /// The time is over.
+    Over,
 }
 
 impl Launch {
@@ -123,8 +135,13 @@ impl ServerThread {
             tracing::warn!(server = self.launch.name, has_started, why, "an MCP server ended");
             if self.launch.settings.url.is_some() {
                 failures = if has_started { 0 } else { failures + 1 };
-                if failures > 0 && !self.pause(&why, failures).await {
-                    return;
+                let paused =
+                    if failures > 0 { self.pause(&why, failures).await } else { Paused::Over };
+                match paused {
+                    Paused::Closed => return,
+                    // The permit makes the wait below end at once.
+                    Paused::Needed => self.control.needed.notify_one(),
+                    Paused::Over => {}
                 }
                 self.state.send_replace(State::Stopped(why.into()));
             } else if !has_started {
@@ -147,16 +164,15 @@ impl ServerThread {
         }
     }
 
-    /// Waits before an address is tried again that could not be reached. Returns `false` if the
-    /// session ends before.
-    async fn pause(&self, why: &str, failures: u32) -> bool {
+    /// Waits before an address is tried again that could not be reached.
+    async fn pause(&self, why: &str, failures: u32) -> Paused {
         self.state.send_replace(State::Failed(why.into()));
         let delay = RETRY_DELAY.saturating_mul(2_u32.saturating_pow(failures - 1));
         tokio::select! {
-            () = self.control.close.cancelled() => return false,
-            () = tokio::time::sleep(delay.min(MAX_RETRY_DELAY)) => {}
+            () = self.control.close.cancelled() => Paused::Closed,
+            () = self.control.needed.notified() => Paused::Needed,
+            () = tokio::time::sleep(delay.min(MAX_RETRY_DELAY)) => Paused::Over,
         }
-        true
     }
 
     /// Starts the program or connects to the address, and lists the tools.
@@ -172,6 +188,7 @@ impl ServerThread {
             }
         };
         let limit = self.launch.settings.startup_s;
+        self.launch.login.begin();
         let fault = Fault::default();
         let tools_changed = Arc::new(Notify::new());
         let client = || Client {
@@ -223,14 +240,15 @@ impl ServerThread {
     }
 
     fn http(&self, fault: &Fault) -> Result<Http, String> {
-        let Launch { settings, session, clients, .. } = &self.launch;
+        let Launch { settings, session, clients, login, .. } = &self.launch;
         let grace = session.processes.grace();
-        Http::new(settings, clients, grace, self.calls.clone(), fault.clone())
+        let login = login.clone();
+        Http::new(settings, clients, login, grace, self.calls.clone(), fault.clone())
     }
 
     async fn sse(&self, fault: &Fault) -> Result<Sse, String> {
-        let Launch { settings, clients, .. } = &self.launch;
-        Sse::open(settings, clients, self.calls.clone(), fault.clone()).await
+        let Launch { settings, clients, login, .. } = &self.launch;
+        Sse::open(settings, clients, login.clone(), self.calls.clone(), fault.clone()).await
     }
 
     /// Begins the conversation with a server.

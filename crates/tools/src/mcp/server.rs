@@ -14,7 +14,11 @@ use tokio_util::sync::CancellationToken;
 use super::calls::Calls;
 use super::launch::{Launch, ServerThread};
 use super::listing::Listing;
+use super::login::ServerLogin;
 use crate::process::Processes;
+
+/// How often a server is started for one call, if it ends each time.
+const MAX_STARTS: u32 = 3;
 
 /// The state of a server.
 #[derive(Debug, Clone)]
@@ -50,6 +54,7 @@ pub(super) struct Server {
     pub(super) calls: Calls,
     state: watch::Receiver<State>,
     control: Arc<Control>,
+    login: ServerLogin,
 }
 
 /// The state that the thread of a server shares with its handle.
@@ -57,7 +62,7 @@ pub(super) struct Server {
 pub(super) struct Control {
     /// Cancelled when the session ends.
     pub(super) close: CancellationToken,
-    /// Notified when a stopped server is needed.
+    /// Notified when a stopped server is needed, or a failed one can be tried again.
     pub(super) needed: Notify,
     /// The processes of the running program.
     running: Mutex<Option<Processes>>,
@@ -101,6 +106,7 @@ impl Server {
             calls: calls.clone(),
             state,
             control: Arc::clone(&control),
+            login: launch.login.clone(),
         };
         ServerThread { launch, control, calls, state: state_sender }.spawn()?;
         Ok(Arc::new(server))
@@ -111,21 +117,39 @@ impl Server {
         self.state.borrow().clone()
     }
 
-    /// Waits until the server is ready or has failed, and starts it again if it has stopped.
+    /// Waits until the server is ready or has failed, and starts it again if it has stopped, or has
+    /// required a login that there is now.
     ///
     /// # Errors
     /// The reason why it can't be called.
     pub(super) async fn connection(&self) -> Result<Arc<Connection>, Arc<str>> {
-        if matches!(self.state(), State::Stopped(_)) {
-            self.control.needed.notify_one();
-        }
         let mut state = self.state.clone();
-        let is_settled = |state: &State| matches!(state, State::Ready(_) | State::Failed(_));
-        match state.wait_for(is_settled).await.map(|state| state.clone()) {
-            Ok(State::Ready(connection)) => Ok(connection),
-            Ok(State::Failed(why)) => Err(why),
-            Ok(State::Starting | State::Stopped(_)) | Err(_) => Err("it has ended".into()),
+        if self.has_new_login() {
+            self.control.needed.notify_one();
+            // Without its thread, the server has ended.
+            let _ = state.wait_for(|state| !matches!(state, State::Failed(_))).await;
         }
+        let mut starts = 0;
+        loop {
+            let found = state.wait_for(|state| !matches!(state, State::Starting)).await;
+            match found.map(|state| state.clone()) {
+                Ok(State::Ready(connection)) => return Ok(connection),
+                Ok(State::Failed(why)) => return Err(why),
+                // It can also have started and ended again before this was noticed.
+                Ok(State::Stopped(_)) if starts < MAX_STARTS => {
+                    starts += 1;
+                    self.control.needed.notify_one();
+                    let _ = state.wait_for(|state| !matches!(state, State::Stopped(_))).await;
+                }
+                Ok(State::Stopped(why)) => return Err(why),
+                Ok(State::Starting) | Err(_) => return Err("it has ended".into()),
+            }
+        }
+    }
+
+    /// Whether the server has failed because it required a login, and there is a new one.
+    pub(super) fn has_new_login(&self) -> bool {
+        matches!(self.state(), State::Failed(_)) && self.login.has_changed()
     }
 
     /// Waits until the server is no longer ready, and returns the reason.

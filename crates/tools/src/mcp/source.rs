@@ -11,8 +11,10 @@ use super::http::HttpClients;
 use super::launch::Launch;
 use super::listing::{CHOOSE, MAX_SESSION_BYTES, MAX_SESSION_TOOLS};
 use super::named::{self, Ready};
+use super::login::ServerLogin;
 use super::server::{Connection, Server};
 use super::tool::McpTool;
+use crate::login::McpLoginStore;
 use crate::shown::prose_line;
 use crate::source::{MakeTool, McpTools, NamedContent, Refreshed, SourceContext, ToolSource};
 use crate::tool::Tool;
@@ -24,6 +26,7 @@ pub struct McpSource {
     /// The servers to start and to end at the next refresh.
     change: Option<McpServers>,
     clients: HttpClients,
+    logins: Option<McpLoginStore>,
     /// The servers that were started, by their names.
     servers: BTreeMap<String, Entry>,
     /// Problems that are not reported yet.
@@ -50,11 +53,19 @@ impl McpSource {
         Self {
             change: Some(settings),
             clients,
+            logins: None,
             servers: BTreeMap::new(),
             notices: Vec::new(),
             reported_full: false,
             has_lost_tools: false,
         }
+    }
+
+    /// Uses the user's logins for servers that have an address and no key.
+    #[must_use]
+    pub fn with_logins(mut self, logins: McpLoginStore) -> Self {
+        self.logins = Some(logins);
+        self
     }
 
     /// Starts and ends servers, so that exactly these run.
@@ -77,8 +88,9 @@ impl McpSource {
             }
             let clients = Arc::clone(&self.clients);
             let session = context.clone();
+            let login = ServerLogin::new(&name, &settings, self.logins.clone(), clients.clone());
             let launch =
-                Launch { name: name.clone(), settings: settings.clone(), session, clients };
+                Launch { name: name.clone(), settings: settings.clone(), session, clients, login };
             match Server::start(launch) {
                 Ok(server) => {
                     let entry = Entry { settings, server, seen: None, reported: None };
@@ -97,6 +109,10 @@ impl McpSource {
         }
         let mut changed = false;
         for entry in self.servers.values_mut() {
+            if entry.server.has_new_login() {
+                // The same reason is reported again if the login does not help.
+                entry.reported = None;
+            }
             let (connection, why) = match entry.server.connection().await {
                 Ok(connection) => (Some(connection), None),
                 Err(why) => (None, Some(why)),

@@ -6,8 +6,8 @@ use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use holdpoint_common::McpServer;
-use reqwest::Url;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap};
+use reqwest::{StatusCode, Url};
 use rmcp::RoleClient;
 use rmcp::model::{JsonRpcMessage, JsonRpcNotification, ServerNotification};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
@@ -17,6 +17,7 @@ use super::calls::Calls;
 use super::events::Events;
 use super::http::{self, HttpClients};
 use super::http_error::{HttpError, connection, hidden, status};
+use super::login::ServerLogin;
 use super::stdio::Fault;
 
 /// How long the POST of one message may take.
@@ -40,6 +41,7 @@ struct Client {
     http: reqwest::Client,
     headers: HeaderMap,
     secrets: Arc<[String]>,
+    login: ServerLogin,
 }
 
 impl Sse {
@@ -50,13 +52,14 @@ impl Sse {
     pub(super) async fn open(
         server: &McpServer,
         clients: &HttpClients,
+        login: ServerLogin,
         calls: Calls,
         fault: Fault,
     ) -> Result<Self, String> {
         let url = server.url.as_deref().unwrap_or_default();
         let headers = http::headers(server)?.into_iter().collect();
         let secrets = http::secrets(server).into();
-        let client = Client { http: clients(url)?, headers, secrets };
+        let client = Client { http: clients(url)?, headers, secrets, login };
         let url = Url::parse(url).map_err(|error| format!("its address is not valid: {error}"))?;
         let mut events = client.open(&url).await?;
         let endpoint = loop {
@@ -104,9 +107,11 @@ fn endpoint(url: &Url, text: &str) -> Result<Url, String> {
 impl Client {
     /// Opens the stream.
     async fn open(&self, url: &Url) -> Result<Events, String> {
-        let request = self.http.get(url.clone()).headers(self.headers.clone());
-        let answer = request.header(ACCEPT, "text/event-stream").send().await;
-        let answer = self.judged(answer).await?;
+        let request = || {
+            let request = self.http.get(url.clone()).headers(self.headers.clone());
+            request.header(ACCEPT, "text/event-stream")
+        };
+        let answer = self.authorized(request).await?;
         let kind = answer.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         match kind.is_some_and(|kind| kind.starts_with("text/event-stream")) {
             true => Ok(Events::new(answer)),
@@ -115,22 +120,40 @@ impl Client {
     }
 
     async fn post(&self, endpoint: Url, body: Vec<u8>) -> Result<(), String> {
-        let request = self.http.post(endpoint).headers(self.headers.clone());
-        let answer = request.header(CONTENT_TYPE, "application/json").body(body).send().await;
-        self.judged(answer).await.map(drop)
+        let request = || {
+            let request = self.http.post(endpoint.clone()).headers(self.headers.clone());
+            request.header(CONTENT_TYPE, "application/json").body(body.clone())
+        };
+        self.authorized(request).await.map(drop)
     }
 
+    /// Makes a request with the token of the login, if there is one. If the server refuses the
+    /// token, it is refreshed once.
+    ///
     /// # Errors
     /// The request failed, or its answer is an error.
-    async fn judged(
+    async fn authorized(
         &self,
-        answer: Result<reqwest::Response, reqwest::Error>,
+        request: impl Fn() -> reqwest::RequestBuilder,
     ) -> Result<reqwest::Response, String> {
-        let answer = answer.map_err(|error| connection(&error))?;
-        if answer.status().is_success() {
-            return Ok(answer);
+        let with = |token: &Option<String>| match token {
+            Some(token) => request().bearer_auth(token),
+            None => request(),
+        };
+        let token = self.login.token().await?;
+        let mut secrets: Vec<_> = self.secrets.iter().cloned().chain(token.clone()).collect();
+        let mut answer = with(&token).send().await.map_err(|error| connection(&error))?;
+        if answer.status() == StatusCode::UNAUTHORIZED
+            && let Some(old) = token
+            && let Some(new) = self.login.renewed(&old).await?
+        {
+            secrets.push(new.clone());
+            answer = with(&Some(new)).send().await.map_err(|error| connection(&error))?;
         }
-        Err(hidden(status(answer).await, &self.secrets))
+        match answer.status().is_success() {
+            true => Ok(answer),
+            false => Err(hidden(status(answer, &self.login).await, &secrets)),
+        }
     }
 }
 

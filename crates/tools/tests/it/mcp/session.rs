@@ -7,7 +7,8 @@ use holdpoint_common::{McpServer, McpServers};
 use holdpoint_tools::mcp::McpSource;
 use holdpoint_tools::testing::{Bench, Called, Calling, Census, patience};
 use holdpoint_tools::{
-    BackgroundJobs, NamedContent, Processes, Sandbox, SourceContext, Supervisor, Tool, Toolbox,
+    BackgroundJobs, McpLoginStore, NamedContent, Processes, Sandbox, SourceContext, Supervisor, Tool,
+    Toolbox,
 };
 use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
@@ -49,6 +50,20 @@ impl Session {
         sandbox: Option<Sandbox>,
         servers: [(&str, McpServer); N],
     ) -> Self {
+        Self::with_source(bench, sandbox, servers, |source| source)
+    }
+
+    /// A session with one server, which is called `s`, and these logins.
+    pub(super) fn with_logins(bench: Bench, server: McpServer, logins: McpLoginStore) -> Self {
+        Self::with_source(bench, None, [("s", server)], |source| source.with_logins(logins))
+    }
+
+    fn with_source<const N: usize>(
+        bench: Bench,
+        sandbox: Option<Sandbox>,
+        servers: [(&str, McpServer); N],
+        change: impl FnOnce(McpSource) -> McpSource,
+    ) -> Self {
         let census = Census::new();
         let mut settings = McpServers::new();
         for (name, mut server) in servers {
@@ -64,7 +79,7 @@ impl Session {
             processes: Processes::new(Supervisor::ThisProgram, GRACE).sandboxed(sandbox),
             background: BackgroundJobs::new(Arc::new(std::sync::Mutex::new(keep))),
         };
-        let source = McpSource::new(settings, http_clients());
+        let source = change(McpSource::new(settings, http_clients()));
         Self {
             bench,
             census,
