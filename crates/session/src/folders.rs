@@ -6,6 +6,7 @@
 
 mod agents;
 mod lock;
+mod logins;
 mod private;
 mod record;
 mod trust;
@@ -21,6 +22,7 @@ use holdpoint_tools::{Ancestry, SupervisorAbove};
 
 pub use agents::{AgentStore, ApprovedAgent};
 pub use lock::{LockError, SessionsLock};
+pub use logins::LoginStore;
 pub use private::{Exposed, check_file, make_folder, open, open_unchangeable};
 pub(crate) use private::{check, check_above};
 pub(crate) use trust::read_untrusted;
@@ -229,6 +231,12 @@ impl Folders {
     #[must_use]
     pub fn trust(&self) -> TrustStore {
         TrustStore::new(self.data.join("trust"))
+    }
+
+    /// The user's logins at MCP servers.
+    #[must_use]
+    pub fn logins(&self) -> LoginStore {
+        LoginStore::new(self.data.join("logins"))
     }
 
     /// The hosted agents that the user has approved for all sessions.

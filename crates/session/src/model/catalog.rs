@@ -10,6 +10,7 @@ use self::provider_settings::ProviderSettings;
 use super::provider::HINT;
 use super::rehearsal::Rehearsal;
 use super::{Access, Model, ModelError, Provider};
+use crate::http_clients::{HttpClients, http_clients};
 
 mod provider_settings;
 
@@ -78,6 +79,14 @@ impl Catalog {
     /// The proxies and the certificate authorities for requests.
     pub(crate) fn routes(&self) -> (Proxies, Certificates) {
         (self.proxies.clone(), self.certificates.clone())
+    }
+
+    /// Creates the HTTP clients for MCP servers, with the proxies and the certificate authorities of
+    /// this catalog.
+    #[must_use]
+    pub fn http_clients(&self) -> HttpClients {
+        let (proxies, certificates) = self.routes();
+        http_clients(Arc::default(), proxies, certificates)
     }
 
     /// Creates a catalog from the supplies of a client.
