@@ -111,7 +111,7 @@ pub(crate) fn run(
     browsers.sweep();
     let engine = Engine::builder(catalog).configured(&config, folders).store(store.clone());
     let engine = engine.supervisor(Supervisor::beside_this_program());
-    let engine = engine.tools(web::tools(&browsers)).mcp(mcp::source);
+    let engine = engine.tools(web::tools(&browsers)).mcp(mcp::source(folders.logins()));
     let engine = engine.folder_servers(folders.trust()).start()?;
     let runtime = runtime()?;
 

@@ -1,20 +1,26 @@
 //! The MCP servers of this program's sessions.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use holdpoint_common::{Config, McpServer, McpServers, check_mcp_servers, parse_mcp_file};
-use holdpoint_tools::McpTools;
+use holdpoint_session::folders::LoginStore;
 use holdpoint_tools::mcp::{HttpClients, McpSource};
 use holdpoint_tools::secrets::mask_in_list;
+use holdpoint_tools::{McpLoginStore, McpTools};
 
 use crate::error::CliError;
 
 /// The most bytes of a file with servers.
 const MAX_FILE: u64 = 1024 * 1024;
 
-/// Returns the source of the tools of a session's servers.
-pub(crate) fn source(servers: McpServers, http: HttpClients) -> Box<dyn McpTools> {
-    Box::new(McpSource::new(servers, http))
+/// Returns the function that creates the source of the tools of a session's servers, which uses the
+/// user's logins.
+pub(crate) fn source(
+    logins: LoginStore,
+) -> impl Fn(McpServers, HttpClients) -> Box<dyn McpTools> + Send + Sync + 'static {
+    let logins: McpLoginStore = Arc::new(logins);
+    move |servers, http| Box::new(McpSource::new(servers, http).with_logins(Arc::clone(&logins)))
 }
 
 /// Adds the servers of a file to those of a configuration. A server in the file replaces one of the
@@ -42,15 +48,16 @@ pub(crate) fn add_file(config: Config, file: &Path) -> Result<Config, CliError> 
     Ok(Config { mcp, ..config })
 }
 
-/// The servers without their secrets: the values of variables and headers, and parts of arguments
-/// and addresses that look like one.
+/// The servers without their secrets: the values of variables and headers, the secrets of clients, and
+/// parts of arguments and addresses that look like one.
 pub(crate) fn masked(servers: McpServers) -> McpServers {
     let mask = |(name, server): (String, McpServer)| {
-        let McpServer { args, env, url, headers, .. } = &server;
+        let McpServer { args, env, url, headers, client_secret, .. } = &server;
         let hide = |(name, _): (&String, &String)| (name.clone(), "***".to_owned());
         let (env, headers) = (env.iter().map(hide).collect(), headers.iter().map(hide).collect());
         let (args, url) = (masked_args(args), url.as_deref().map(masked_address));
-        (name, McpServer { env, args, url, headers, ..server })
+        let client_secret = client_secret.as_ref().map(|_| "***".to_owned());
+        (name, McpServer { env, args, url, headers, client_secret, ..server })
     };
     servers.into_iter().map(mask).collect()
 }
@@ -78,7 +85,7 @@ const MIN_KEY_LETTERS: usize = 20;
 
 /// An argument without the keys in its address, if it has one: the user, the values of the query,
 /// the fragment, and parts of the path that are not words.
-fn masked_address(arg: &str) -> String {
+pub(crate) fn masked_address(arg: &str) -> String {
     let Some((scheme, rest)) = arg.split_once("://") else { return arg.to_owned() };
     let end = rest.find(['?', '#']).unwrap_or(rest.len());
     let (place, query) = rest.split_at(end);
@@ -127,10 +134,12 @@ mod tests {
         assert!(!args.contains("12345678"), "{args}");
         assert!(args.starts_with("-y --token=") && args.ends_with(" plain"), "{args}");
         let text = "[mcp.a]\nurl = 'https://x.example/mcp?key=sk-12345678'\n\
-                    headers = {Authorization = 'Bearer sk-12345678'}";
+                    headers = {Authorization = 'Bearer sk-12345678'}\nclient_id = 'me'\n\
+                    client_secret = 'sk-12345678'";
         let server = masked(Config::parse(text).unwrap().mcp).remove("a").unwrap();
         assert_eq!(server.url.as_deref(), Some("https://x.example/mcp?key=***"));
         assert_eq!(server.headers["Authorization"], "***");
+        assert_eq!(server.client_secret.as_deref(), Some("***"));
     }
 
     #[test]

@@ -1,15 +1,18 @@
 //! The command `holdpoint mcp`.
 
 mod edit;
+mod login;
+mod redirect;
 mod test;
 
 use std::collections::BTreeMap;
 
 use clap::Subcommand;
-use holdpoint_common::{McpServer, check_mcp_servers};
+use holdpoint_common::{McpServer, McpServers, check_mcp_servers, with_mcp_variables};
 use holdpoint_session::folders::Folders;
-use holdpoint_tools::Domains;
 use holdpoint_tools::shown::prose_line;
+use holdpoint_tools::{Domains, McpLogins};
+use serde::Serialize;
 
 use crate::error::CliError;
 use crate::mcp::masked;
@@ -32,6 +35,8 @@ enum McpCommand {
     Add(AddArgs),
     Remove(RemoveArgs),
     Test(test::TestArgs),
+    Login(login::LoginArgs),
+    Logout(login::LogoutArgs),
 }
 
 /// List the configured servers, with secrets masked
@@ -59,6 +64,16 @@ struct AddArgs {
     /// when a session is opened, so that the file has no key
     #[arg(long = "header", value_name = "NAME: VALUE", value_parser = header, requires = "url")]
     headers: Vec<(String, String)>,
+
+    /// The id of Holdpoint at the authorization server, for a login at a server that does not
+    /// register programs by itself
+    #[arg(long, value_name = "ID", requires = "url")]
+    client_id: Option<String>,
+
+    /// The secret that belongs to the id. `${VARIABLE}` in it is replaced at the login, so that the
+    /// file has no key
+    #[arg(long, value_name = "SECRET", requires = "client_id")]
+    client_secret: Option<String>,
 
     /// Speak HTTP with SSE, which servers used before 2025-03-26
     #[arg(long, requires = "url")]
@@ -137,6 +152,8 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
             Ok(0)
         }
         McpCommand::Test(args) => test::carry_out(args, folders, ui),
+        McpCommand::Login(args) => login::log_in(args, folders, ui),
+        McpCommand::Logout(args) => login::log_out(args, folders, ui),
     }
 }
 
@@ -149,6 +166,8 @@ impl AddArgs {
         McpServer {
             url: self.url.clone(),
             headers: self.headers.iter().cloned().collect(),
+            client_id: self.client_id.clone(),
+            client_secret: self.client_secret.clone(),
             sse: self.sse,
             env: self.env.iter().cloned().collect(),
             cwd: self.cwd.clone(),
@@ -162,9 +181,12 @@ impl AddArgs {
 }
 
 fn list(args: &ListArgs, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
-    let servers = masked(folders.config()?.mcp);
+    let servers = folders.config()?.mcp;
+    let logins = logins(&servers, folders);
+    let servers = masked(servers);
     if args.json {
-        ui.json(&servers)?;
+        let listed = |(name, server)| (name, Listed { server, login: logins.get(name) });
+        ui.json(&servers.iter().map(listed).collect::<BTreeMap<_, _>>())?;
         return Ok(0);
     }
     if servers.is_empty() {
@@ -175,14 +197,42 @@ fn list(args: &ListArgs, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError
         let first = server.url.as_ref().unwrap_or(&server.command);
         let words: Vec<_> = std::iter::once(first).chain(&server.args).collect();
         let words = words.iter().map(|word| prose_line(word)).collect::<Vec<_>>().join(" ");
-        ui.print(&format!("{name:width$}  {words}{}\n", notes(server)))?;
+        let login = logins.get(name).map(String::as_str);
+        ui.print(&format!("{name:width$}  {words}{}\n", notes(server, login)))?;
     }
     Ok(0)
 }
 
-/// The permissions of a server that others do not have, and its variables and headers.
-fn notes(server: &McpServer) -> String {
+/// A server in the list, as JSON.
+#[derive(Serialize)]
+struct Listed<'a> {
+    #[serde(flatten)]
+    server: &'a McpServer,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    login: Option<&'a String>,
+}
+
+/// The states of logins, by the names of the servers. A server without a login only has one if it has
+/// settings for it: whether others need a login is not known before they are reached.
+fn logins(servers: &McpServers, folders: &Folders) -> BTreeMap<String, String> {
+    let store = folders.logins();
+    let expanded = with_mcp_variables(servers.clone(), |name| std::env::var(name).ok());
+    let state = |(name, server): (String, McpServer)| {
+        let state = match store.get(&name, server.url.as_deref()?) {
+            Ok(Some(login)) => login::state(&login),
+            Ok(None) => server.client_id.map(|_| "needs a login".to_owned())?,
+            Err(why) => prose_line(&why).into_owned(),
+        };
+        Some((name, state))
+    };
+    expanded.into_iter().filter_map(state).collect()
+}
+
+/// The state of a server's login, the permissions that others do not have, and its variables and
+/// headers.
+fn notes(server: &McpServer, login: Option<&str>) -> String {
     let mut notes = Vec::new();
+    notes.extend(login.map(str::to_owned));
     if server.sse {
         notes.push("sse".to_owned());
     }

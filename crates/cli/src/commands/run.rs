@@ -87,7 +87,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         let builder = Engine::builder(catalog).configured(&config, folders);
         let builder =
             builder.tools(web::tools(&browsers)).supervisor(Supervisor::beside_this_program());
-        let builder = builder.mcp(mcp::source).folder_servers(folders.trust());
+        let builder = builder.mcp(mcp::source(folders.logins())).folder_servers(folders.trust());
         Ok::<_, CliError>(builder.start()?)
     });
     let engine = engine.transpose()?;

@@ -9,6 +9,7 @@ mod many_sessions;
 mod mcp;
 mod mcp_http;
 mod mcp_named;
+mod mcp_login;
 mod model_faults;
 mod models;
 mod pages;

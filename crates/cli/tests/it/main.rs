@@ -13,6 +13,7 @@ mod cli;
 mod daemon;
 mod hosted;
 mod http_server;
+mod oauth_server;
 mod screen;
 mod soak;
 mod start;

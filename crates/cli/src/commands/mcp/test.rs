@@ -98,12 +98,13 @@ pub(super) fn carry_out(args: &TestArgs, folders: &Folders, ui: &mut Ui) -> Resu
     let catalog = Catalog::new(&config, |_| None);
     let supplies = supplies(&config, &catalog);
     let browsers = web::browsers(&config, folders)?;
+    let source = mcp::source(folders.logins());
     let engine = Engine::builder(catalog)
         .configured(&config, folders)
         .tools(web::tools(&browsers))
         .supervisor(Supervisor::beside_this_program())
         .mcp(move |servers, http| {
-            Box::new(Watched { source: mcp::source(servers, http), seen: Some(sender.clone()) })
+            Box::new(Watched { source: source(servers, http), seen: Some(sender.clone()) })
         })
         .start()?;
     let open = OpenSession::in_folder(".").configured(&config).model("rehearsal");
