@@ -85,6 +85,12 @@ impl ToolContext {
         Self { approved, ..self }
     }
 
+    /// The id of the call. A background job that it starts has the same.
+    #[must_use]
+    pub fn call_id(&self) -> CallId {
+        self.asker.call()
+    }
+
     /// The workspace of the session.
     #[must_use]
     pub fn workspace(&self) -> &Workspace {

@@ -48,6 +48,12 @@ pub trait Tool: Send {
     /// # Errors
     /// The [`ToolError`] that the model gets.
     fn call(&mut self, input: Value, context: &ToolContext) -> Result<ToolOutcome, ToolError>;
+
+    /// Notes, for this reason, that the call does not run: its input is invalid, or the policy or the
+    /// user has denied it. Returns at once. The instance is dropped then. Not used if the turn was cut.
+    fn not_run(&mut self, why: &str) {
+        let _ = why;
+    }
 }
 
 impl Tool for Box<dyn Tool> {
@@ -73,6 +79,10 @@ impl Tool for Box<dyn Tool> {
 
     fn call(&mut self, input: Value, context: &ToolContext) -> Result<ToolOutcome, ToolError> {
         (**self).call(input, context)
+    }
+
+    fn not_run(&mut self, why: &str) {
+        (**self).not_run(why);
     }
 }
 

@@ -56,7 +56,7 @@ impl Runner {
     ) -> CallEnd {
         let not_run =
             |status, why: String| CallEnd::from_result(ToolResult::not_run(call.id, status, why));
-        let (tool, mut intent, judgement, workspace) = match self.judge(&call, tool).await {
+        let (mut tool, mut intent, judgement, workspace) = match self.judge(&call, tool).await {
             Ok(judged) => judged,
             Err((status, why)) => {
                 order.wait_for_earlier().await;
@@ -71,6 +71,7 @@ impl Runner {
             Verdict::Deny => {
                 order.wait_for_earlier().await;
                 let why = format!("denied: {} ({})", judgement.why(), intent.message);
+                tool.not_run(&why);
                 return not_run(ToolStatus::Denied, why);
             }
         };
@@ -79,7 +80,10 @@ impl Runner {
                 self.run_tool(call, tool, workspace, &widenings, approved).await
             }
             // A judged tool keeps resources for its call. It is dropped here, which releases them.
-            GateAnswer::Denied(why) => not_run(ToolStatus::Denied, why),
+            GateAnswer::Denied(why) => {
+                tool.not_run(&why);
+                not_run(ToolStatus::Denied, why)
+            }
             GateAnswer::Step(_) | GateAnswer::Limit(_) | GateAnswer::Cut => {
                 not_run(ToolStatus::Interrupted, "not run: the turn was interrupted".to_owned())
             }
@@ -91,11 +95,12 @@ impl Runner {
     async fn judge(
         &self,
         call: &ToolCall,
-        tool: Box<dyn Tool>,
+        mut tool: Box<dyn Tool>,
     ) -> Result<Judged, (ToolStatus, String)> {
         let (input, workspace) = (call.input.clone(), self.env.workspace());
         let judged = tokio::task::spawn_blocking(move || {
-            let intent = tool.intent(&input, &workspace)?;
+            let intent = tool.intent(&input, &workspace);
+            let intent = intent.inspect_err(|error| tool.not_run(&error.to_string()))?;
             let judgement = workspace.policy().judge(tool.name(), &intent.acts, workspace.root());
             Ok::<_, ToolError>((tool, intent, judgement, workspace))
         });
