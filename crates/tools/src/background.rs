@@ -49,6 +49,8 @@ struct Jobs {
     cut: Option<TurnId>,
     /// By the call that started each job, so that the oldest is the first.
     all: BTreeMap<CallId, Job>,
+    /// Cancelled at the next change of any job; `None` if it is not waited for.
+    next_change: Option<CancellationToken>,
 }
 
 struct Job {
@@ -63,6 +65,10 @@ struct Job {
     /// How long the job ran, if it has ended.
     ran: Option<Duration>,
 }
+
+/// Jobs that are being stopped.
+#[derive(Debug)]
+pub struct StoppingJobs(Vec<Processes>);
 
 /// A job as [`BackgroundJobs::list`] returns it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -151,8 +157,9 @@ impl BackgroundJobs {
         });
         if let Err(error) = started {
             processes.end();
-            self.jobs().all.remove(&id);
-            self.0.changed.notify_all();
+            let mut jobs = self.jobs();
+            jobs.all.remove(&id);
+            self.0.notify(&mut jobs);
             return Err(error);
         }
         Ok(id)
@@ -192,9 +199,7 @@ impl BackgroundJobs {
                 deadline.saturating_duration_since(Instant::now())
             });
             if has_new_output || job.end.is_some() || remaining.is_zero() || cancel.is_cancelled() {
-                let (from, text) = job.output.read(from, max_bytes);
-                let next = from + text.len() as u64;
-                return Some(JobOutput { text, from, next, written, end: job.end });
+                return Some(job.read(from, max_bytes));
             }
             jobs = self
                 .0
@@ -218,6 +223,43 @@ impl BackgroundJobs {
         self.jobs().all.get(&id).map(|job| job.end.unwrap_or(JobEnd::Stopped))
     }
 
+    /// Reads up to `max_bytes` of a job's output from offset `from` on, or the newest, without
+    /// waiting. `None` if there is no such job.
+    #[must_use]
+    pub fn output(&self, id: CallId, from: Option<u64>, max_bytes: usize) -> Option<JobOutput> {
+        self.jobs().all.get(&id).map(|job| job.read(from, max_bytes))
+    }
+
+    /// A token that is cancelled at the next output or end of any job. Get it before looking at the
+    /// jobs, so that no change is missed.
+    #[must_use]
+    pub fn next_change(&self) -> CancellationToken {
+        self.jobs().next_change.get_or_insert_default().clone()
+    }
+
+    /// Begins to stop a job, if it runs. Returns at once.
+    pub fn begin_stop(&self, id: CallId) {
+        if let Some(job) = self.jobs().all.get_mut(&id) {
+            job.start_ending(JobEnd::Stopped);
+        }
+    }
+
+    /// Begins to stop these jobs, except those that are already being ended for another reason.
+    /// Returns at once.
+    #[must_use]
+    pub fn begin_stop_all(&self, ids: &[CallId]) -> StoppingJobs {
+        let mut stopping = Vec::new();
+        let mut jobs = self.jobs();
+        for id in ids {
+            let Some(job) = jobs.all.get_mut(id).filter(|job| job.end.is_none()) else { continue };
+            job.start_ending(JobEnd::Stopped);
+            if job.ending == Some(JobEnd::Stopped) {
+                stopping.push(job.processes.clone());
+            }
+        }
+        StoppingJobs(stopping)
+    }
+
     /// Begins to end the jobs of a turn, and prevents it from starting more. Returns at once.
     pub fn cut(&self, turn: TurnId) {
         let mut jobs = self.jobs();
@@ -227,7 +269,7 @@ impl BackgroundJobs {
             .filter(|job| job.turn == turn)
             .for_each(|job| job.start_ending(JobEnd::Interrupted));
         // Wake the calls that wait for output, so that they notice the cut.
-        self.0.changed.notify_all();
+        self.0.notify(&mut jobs);
     }
 
     /// Whether a cut has ended jobs of this turn.
@@ -261,7 +303,7 @@ impl BackgroundJobs {
         let mut jobs = self.jobs();
         jobs.closed = true;
         jobs.all.values_mut().for_each(|job| job.start_ending(JobEnd::SessionClosed));
-        self.0.changed.notify_all();
+        self.0.notify(&mut jobs);
     }
 
     /// Waits until all jobs that `is_included` selects have ended, or until the deadline.
@@ -286,9 +328,29 @@ impl BackgroundJobs {
     }
 }
 
+impl StoppingJobs {
+    /// Waits until the processes of the jobs have ended, at most their longest grace plus one second.
+    /// Returns the count of those that were ended, and in `not_ended` those that are still alive.
+    #[must_use]
+    pub fn finish(&self) -> EndedProcesses {
+        let mut ended = EndedProcesses::default();
+        if let Some(grace) = self.0.iter().map(Processes::grace).max() {
+            let deadline = Instant::now() + grace + ABANDON_AFTER;
+            self.0.iter().for_each(|processes| ended.add(processes.finish_by(deadline)));
+        }
+        ended
+    }
+}
+
 impl Shared {
     fn jobs(&self) -> MutexGuard<'_, Jobs> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wakes everything that waits for a change of the jobs.
+    fn notify(&self, jobs: &mut Jobs) {
+        self.changed.notify_all();
+        jobs.next_change.take().iter().for_each(CancellationToken::cancel);
     }
 }
 
@@ -304,6 +366,12 @@ impl Jobs {
 }
 
 impl Job {
+    fn read(&self, from: Option<u64>, max_bytes: usize) -> JobOutput {
+        let (from, text) = self.output.read(from, max_bytes);
+        let next = from + text.len() as u64;
+        JobOutput { text, from, next, written: self.output.written(), end: self.end }
+    }
+
     fn is_cut_with(&self, turn: TurnId) -> bool {
         self.turn == turn && self.ending == Some(JobEnd::Interrupted)
     }

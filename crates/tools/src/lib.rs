@@ -113,7 +113,7 @@ pub use ask::{
 };
 
 // Processes.
-pub use background::{BackgroundJobs, JobOutput, JobState, MAX_JOBS};
+pub use background::{BackgroundJobs, JobOutput, JobState, MAX_JOBS, StoppingJobs};
 pub use process::{
     Ancestry, Duplex, DuplexProcess, Exit, MAX_KEPT_ERRORS, Process, ProcessSpec, Processes, Read,
     SUPERVISOR_BUILD, SUPERVISOR_NAME, Supervisor, SupervisorAbove, supervise_if_asked,

@@ -76,11 +76,12 @@ impl JobWatcher {
     }
 
     fn push(&self, text: &str) {
+        let mut jobs = self.shared.jobs();
         if !text.is_empty()
-            && let Some(job) = self.shared.jobs().all.get_mut(&self.id)
+            && let Some(job) = jobs.all.get_mut(&self.id)
         {
             job.output.push(text);
-            self.shared.changed.notify_all();
+            self.shared.notify(&mut jobs);
         }
     }
 }
@@ -89,10 +90,11 @@ impl Drop for JobWatcher {
     fn drop(&mut self) {
         // Report first: a caller that waits for the end can rely on the report.
         self.session.send_without_reply(ToolRequest::JobEnded { call: self.id, end: self.end });
-        if let Some(job) = self.shared.jobs().all.get_mut(&self.id) {
+        let mut jobs = self.shared.jobs();
+        if let Some(job) = jobs.all.get_mut(&self.id) {
             job.end = Some(self.end);
             job.ran = Some(job.since.elapsed());
         }
-        self.shared.changed.notify_all();
+        self.shared.notify(&mut jobs);
     }
 }

@@ -23,6 +23,15 @@ impl Exit {
     pub fn is_success(self) -> bool {
         self == Self::Code(0)
     }
+
+    /// The name of the signal that ended the program, such as `SIGTERM`, if it has one.
+    #[must_use]
+    pub fn signal_name(self) -> Option<&'static str> {
+        match self {
+            Self::Signal(signal) => signal_name(signal),
+            Self::Code(_) | Self::Unknown => None,
+        }
+    }
 }
 
 impl From<ExitStatus> for Exit {

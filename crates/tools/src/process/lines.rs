@@ -98,6 +98,12 @@ impl Lines {
         self.unwritten.len() - self.written
     }
 
+    /// How many bytes wait to be written.
+    #[must_use]
+    pub fn unwritten(&self) -> usize {
+        self.unwritten.len() - self.written
+    }
+
     /// Writes the queued lines. Can be dropped and called again without a loss.
     ///
     /// # Errors
