@@ -6,16 +6,18 @@
 //!
 //! - [`HostedModel`] is the session's model. An answer is a part of an agent turn: the text and the
 //!   thoughts up to the next *agent call*, which is a tool call that the agent reports.
-//! - [`HostedTool`](tool::HostedTool) is the session's only tool. A call of it follows one agent call
+//! - [`HostedTool`](tool::HostedTool) is a tool of the session. A call of it follows one agent call
 //!   to its end: it streams the output, and puts the agent's permission requests to the policy and
-//!   the user.
+//!   the user. It pauses if the agent requests a file or a new terminal.
+//! - [`ServedTool`](served_tool::ServedTool) is a tool of Holdpoint for such requests, which are calls
+//!   of the next answer: each call replies to its request.
 //! - [`HostedSource`](source::HostedSource) starts the program before a step that needs it, and ends
 //!   it when a turn is cut and with the session.
 //!
 //! If the agent gets more than the sandbox of the session, its start is a call of the tool, too, which
 //! the user approves: see [`Needs`](needs::Needs).
 //!
-//! All three share the [`Link`](link::Link) to the program. Only one of them uses it at a time: a
+//! All share the [`Link`](link::Link) to the program. Only one of them uses it at a time: a
 //! session's turn either reads an answer or runs a call. Everything that an agent sends is untrusted
 //! and bounded.
 
@@ -23,6 +25,7 @@ mod agent;
 mod ask;
 #[cfg(feature = "folders")]
 mod check;
+mod command_line;
 mod connection;
 mod consent;
 mod conversation;
@@ -35,14 +38,17 @@ mod model;
 mod needs;
 mod permission;
 mod protocol;
+mod served;
+mod served_tool;
 mod source;
 mod start;
+mod terminals;
 mod tool;
 
 use std::sync::Arc;
 
 use holdpoint_common::AgentSettings;
-use holdpoint_tools::Toolbox;
+use holdpoint_tools::{ReadFile, Shell, Toolbox, WriteFile};
 use tokio::runtime;
 
 use crate::model::Model;
@@ -50,6 +56,7 @@ use crate::state::State;
 use agent::Agent;
 use link::{Link, SharedLink};
 use model::HostedModel;
+use served_tool::{Serve, ServedTool};
 use source::{Before, HostedSource};
 use tool::HostedTool;
 
@@ -87,7 +94,8 @@ impl Hosted {
         Arc::new(HostedModel::new(&self.agent.settings, Arc::clone(&self.link)))
     }
 
-    /// The tools of the session: one that follows the agent's own calls.
+    /// The tools of the session: one that follows the agent's own calls, and those that serve its
+    /// requests.
     pub(crate) fn toolbox(&self, state: &State) -> Toolbox {
         let (agent, link) = (Arc::clone(&self.agent), Arc::clone(&self.link));
         let tool = HostedTool::new(Arc::clone(&agent), Arc::clone(&link), self.runtime.clone());
@@ -96,6 +104,15 @@ impl Hosted {
             approved: consent::approved_before(&state.history()),
         };
         let source = HostedSource::new(agent, link, before);
-        Toolbox::new().with(move || tool.clone()).with_source(Box::new(source))
+        let toolbox = Toolbox::new().with(move || tool.clone()).with_source(Box::new(source));
+        let toolbox = self.serving(toolbox, ReadFile::new);
+        let toolbox = self.serving(toolbox, WriteFile::new);
+        self.serving(toolbox, Shell::new)
+    }
+
+    /// Adds a tool that serves requests of the agent.
+    fn serving<T: Serve + 'static>(&self, toolbox: Toolbox, make: fn() -> T) -> Toolbox {
+        let (link, runtime) = (Arc::clone(&self.link), self.runtime.clone());
+        toolbox.with(move || ServedTool::new(make(), Arc::clone(&link), runtime.clone()))
     }
 }

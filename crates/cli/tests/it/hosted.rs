@@ -2,6 +2,7 @@
 
 mod calls;
 mod ending;
+mod files;
 mod inbox;
 mod installed;
 mod killed;
@@ -11,6 +12,8 @@ mod models;
 mod others;
 mod restarting;
 mod restrained;
+mod served;
+mod terminals;
 
 use std::path::Path;
 

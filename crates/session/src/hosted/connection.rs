@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::protocol::INTERNAL_ERROR;
+
 /// The most bytes of one message. A larger one ends the connection. A diff has the whole text of a
 /// file, twice.
 const MAX_MESSAGE: usize = 16 * 1024 * 1024;
@@ -21,6 +23,9 @@ const MAX_GARBAGE: usize = 1024 * 1024;
 
 /// The most bytes that wait to be written to an agent that does not read.
 const MAX_UNREAD: usize = 32 * 1024 * 1024;
+
+/// The most bytes that wait with a reply that may be large. The rest is for small messages.
+const MAX_LARGE: usize = MAX_UNREAD - 4 * 1024 * 1024;
 
 /// The most bytes of the id of a request. A line with a longer one is not a message.
 const MAX_ID: usize = 1024;
@@ -171,6 +176,22 @@ impl Connection {
         self.queue(&Reply { jsonrpc: "2.0", id, result, error });
     }
 
+    /// Queues the reply to a request, or an error in its place if the agent has not read earlier
+    /// replies and this one is too large to wait.
+    pub(super) fn reply_if_room(&mut self, id: &Value, result: impl Serialize) {
+        let reply = Reply { jsonrpc: "2.0", id, result: Some(result), error: None };
+        match serde_json::to_vec(&reply) {
+            Ok(line) if self.lines.unwritten() + line.len() <= MAX_LARGE => {
+                self.lines.queue(&line);
+            }
+            Ok(_) => {
+                let message = "too many replies are not read yet: request it again".to_owned();
+                self.reply(id, Err::<(), _>(RpcError { code: INTERNAL_ERROR, message }));
+            }
+            Err(error) => tracing::error!(%error, "a message for an agent can't be written"),
+        }
+    }
+
     fn queue(&mut self, message: &impl Serialize) {
         match serde_json::to_vec(message) {
             Ok(line) => {
@@ -181,6 +202,11 @@ impl Connection {
             }
             Err(error) => tracing::error!(%error, "a message for an agent can't be written"),
         }
+    }
+
+    /// The background jobs of the session.
+    pub(super) fn background(&self) -> &BackgroundJobs {
+        &self.background
     }
 
     /// Writes everything that is queued.

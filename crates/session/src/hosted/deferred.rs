@@ -16,7 +16,7 @@ pub(super) struct Deferred {
 }
 
 impl Deferred {
-    /// Adds an event, and returns it if there is no room for it.
+    /// Adds an event that the next answer has to know, and returns it if there is no room for it.
     pub(super) fn push(&mut self, event: AgentEvent) -> Option<AgentEvent> {
         let (bytes, is_full) = (event.bytes(), self.events.len() >= MAX_EVENTS);
         match (&event, self.events.back_mut()) {
@@ -26,18 +26,17 @@ impl Deferred {
             // An agent sends its text in small pieces.
             (AgentEvent::Text(text), Some(AgentEvent::Text(last)))
             | (AgentEvent::Thought(text), Some(AgentEvent::Thought(last))) => last.push_str(text),
-            // Every call is shown. Their number is bounded.
-            (AgentEvent::Begins(_), _) => self.events.push_back(event),
+            (AgentEvent::Terminals, _) => {}
+            // Every call is shown, every request becomes one, and a turn has one end. Their number is
+            // bounded.
+            (AgentEvent::Begins(_) | AgentEvent::Requested | AgentEvent::Ended(_), _) => {
+                self.events.push_back(event);
+            }
             _ if is_full => return Some(event),
             _ => self.events.push_back(event),
         }
         self.bytes += bytes;
         None
-    }
-
-    /// Adds the end of the turn, for which there is always room.
-    pub(super) fn push_end(&mut self, event: AgentEvent) {
-        self.events.push_back(event);
     }
 
     pub(super) fn pop(&mut self) -> Option<AgentEvent> {

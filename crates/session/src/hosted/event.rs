@@ -1,5 +1,6 @@
 //! The events of an agent turn.
 
+use blake3::Hash;
 use serde_json::Value;
 
 use super::protocol::TurnReply;
@@ -13,6 +14,8 @@ pub(super) struct Permission {
     pub(super) call: String,
     pub(super) allow: Option<String>,
     pub(super) reject: Option<String>,
+    /// The changes and commands that an approval of the user covers.
+    pub(super) covers: Vec<Hash>,
 }
 
 /// An event of an agent turn.
@@ -24,6 +27,10 @@ pub(super) enum AgentEvent {
     Begins(String),
     /// The call with this id has news, or a permission request.
     News(String),
+    /// A request for a file or a terminal waits to become a call.
+    Requested,
+    /// The agent uses a terminal, or one has new output or has ended.
+    Terminals,
     /// The turn has ended.
     Ended(TurnReply),
 }
@@ -34,7 +41,7 @@ impl AgentEvent {
             Self::Text(text) | Self::Thought(text) | Self::Begins(text) | Self::News(text) => {
                 text.len()
             }
-            Self::Ended(_) => 0,
+            Self::Requested | Self::Terminals | Self::Ended(_) => 0,
         }
     }
 }

@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use holdpoint_tools::MAX_JOBS;
 use serde_json::{Map, Value, json};
 
+use super::permission;
 use super::protocol::{CallKind, CallStatus, CallUpdate, Content};
 
 /// The most calls of one agent turn. With another one, the agent is ended.
@@ -52,9 +54,17 @@ pub(super) struct KnownCall {
     status: Option<CallStatus>,
     /// Whether it was reported to the session as a call.
     begun: bool,
+    /// The terminals of the content.
+    pub(super) terminals: Vec<String>,
+    /// The text that was shown, and the version of the content that it shows, while the call is not
+    /// followed although it has begun.
+    paused: Option<(String, u64)>,
     /// The approximate size.
     pub(super) bytes: usize,
 }
+
+/// The most terminals of a call whose output is shown: as many as can run.
+const MAX_TERMINALS: usize = MAX_JOBS;
 
 /// The consequence of an update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,6 +115,47 @@ impl KnownCalls {
         self.open.get(id)
     }
 
+    /// Notes that a call is no longer followed, although it has not ended, with the text that was
+    /// shown of this version of its content.
+    pub(super) fn pause(&mut self, id: &str, shown: String, version: u64) {
+        if let Some(call) = self.open.get_mut(id) {
+            self.bytes += shown.len();
+            call.bytes += shown.len();
+            call.paused = Some((shown, version));
+        }
+    }
+
+    /// The text that was shown of a call, and the version of the content that it shows.
+    pub(super) fn resume(&mut self, id: &str) -> (String, u64) {
+        let Some(call) = self.open.get_mut(id) else { return Default::default() };
+        let (shown, version) = call.paused.take().unwrap_or_default();
+        self.bytes -= shown.len();
+        call.bytes -= shown.len();
+        (shown, version)
+    }
+
+    pub(super) fn is_paused(&self, id: &str) -> bool {
+        self.open.get(id).is_some_and(|call| call.paused.is_some())
+    }
+
+    /// Whether a call that is paused has something to show. If not, and it has ended, it is forgotten.
+    pub(super) fn is_resumed(&mut self, id: &str) -> bool {
+        let Some(call) = self.open.get(id) else { return false };
+        let Some((shown, version)) = &call.paused else { return false };
+        let has_text = || call.version != *version && call.content_text() != *shown;
+        let has_output =
+            || shown.is_empty() && call.output.as_ref().is_some_and(|it| !it.is_null());
+        match call.end() {
+            Some(true) => true,
+            None => has_text() || !call.terminals.is_empty(),
+            Some(false) if has_text() || has_output() || !call.terminals.is_empty() => true,
+            Some(false) => {
+                self.end(id);
+                false
+            }
+        }
+    }
+
     /// Forgets a call that was followed to its end.
     pub(super) fn end(&mut self, id: &str) {
         if let Some(call) = self.open.remove(id) {
@@ -145,8 +196,31 @@ impl KnownCall {
         if let Some(content) = content {
             self.version += 1;
             self.bytes += content_size(&content);
+            let terminal = |content: &Content| match content {
+                Content::Terminal(terminal) => Some(terminal.clone()),
+                Content::Text(_) | Content::Diff { .. } => None,
+            };
+            self.terminals = content.iter().filter_map(terminal).take(MAX_TERMINALS).collect();
             self.bytes -= content_size(&std::mem::replace(&mut self.content, content));
         }
+    }
+
+    /// The content as text, without the output of terminals.
+    pub(super) fn content_text(&self) -> String {
+        let mut whole = String::new();
+        for content in &self.content {
+            match content {
+                Content::Text(text) => whole.push_str(text),
+                Content::Diff { path, old, new } => {
+                    whole.push_str(&permission::diff(path, old.as_deref(), new));
+                }
+                Content::Terminal(_) => continue,
+            }
+            if !whole.ends_with('\n') {
+                whole.push('\n');
+            }
+        }
+        whole
     }
 
     /// Whether the call has ended; `Some(true)` if it has failed.
@@ -187,7 +261,7 @@ impl KnownCall {
 /// The size of a content in bytes.
 fn content_size(content: &[Content]) -> usize {
     let size = |content: &Content| match content {
-        Content::Text(text) => text.len(),
+        Content::Text(text) | Content::Terminal(text) => text.len(),
         Content::Diff { path, old, new } => {
             path.len() + old.as_ref().map_or(0, String::len) + new.len()
         }

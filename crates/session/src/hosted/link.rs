@@ -2,10 +2,12 @@
 
 mod ending;
 mod incoming;
+mod serving;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use holdpoint_common::{AgentSettings, AgentStart};
 use holdpoint_tools::Workspace;
 use serde_json::Value;
@@ -20,7 +22,14 @@ use super::deferred::Deferred;
 use super::event::Permission;
 use super::known_calls::KnownCalls;
 use super::protocol::{self, METHOD_NOT_FOUND, ModelChoice, method};
+use super::served::Served;
 use super::start;
+use super::terminals::Terminals;
+
+pub(super) use self::serving::Done;
+
+/// The most messages from between two turns that are read before a prompt.
+const MAX_STALE: usize = 1024;
 
 /// The link to an agent, for the one that uses it now.
 pub(super) struct Link {
@@ -47,6 +56,9 @@ pub(super) struct Link {
     pub(super) requests: VecDeque<Permission>,
     /// The ids of all permission requests without a reply.
     unanswered: Vec<Value>,
+    /// The requests for files and terminals.
+    pub(super) served: Served,
+    pub(super) terminals: Terminals,
     /// The agent that is being ended, and the reason.
     ending: Option<Ending>,
     /// Why the agent could not be started.
@@ -85,6 +97,8 @@ impl Link {
             plan: String::new(),
             requests: VecDeque::new(),
             unanswered: Vec::new(),
+            served: Served::default(),
+            terminals: Terminals::default(),
             ending: None,
             failure: None,
             death: None,
@@ -180,6 +194,9 @@ impl Link {
             return Err(why.clone());
         }
         self.forget_turn();
+        if self.running.as_ref().is_some_and(|running| running.is_ready) {
+            self.take_stale().await?;
+        }
         if before.is_none() && self.is_used {
             self.renew_session().await?;
         }
@@ -198,6 +215,19 @@ impl Link {
         self.prompt = Some(connection.request(method::PROMPT, protocol::prompt(session, text)));
         self.is_used = true;
         Ok(start.map(|start| (session.clone(), start)))
+    }
+
+    /// Takes the messages that the agent has sent between two turns, in which it can't make requests.
+    async fn take_stale(&mut self) -> Result<(), String> {
+        for _ in 0..MAX_STALE {
+            match self.receive().now_or_never() {
+                Some(event) => drop(self.deferred.push(event?)),
+                // It has ended, and the reason is known soon.
+                None if self.ending.is_some() => drop(self.receive().await?),
+                None => break,
+            }
+        }
+        Ok(())
     }
 
     /// Opens another session of the agent, for a conversation that begins afresh.
@@ -233,6 +263,7 @@ impl Link {
         self.plan.clear();
         self.requests.clear();
         self.unanswered.clear();
+        self.refuse_requests("the turn has ended");
     }
 
     /// Sends a request and waits for its reply. Everything else that the agent sends meanwhile has no

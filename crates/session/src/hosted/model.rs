@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
-use futures_util::StreamExt;
-use futures_util::stream;
+use futures_util::{FutureExt, StreamExt, stream};
 use holdpoint_common::{AgentSettings, Usage};
 use serde_json::Value;
 use tokio::sync::OwnedMutexGuard;
@@ -13,8 +13,18 @@ use super::conversation::Conversation;
 use super::event::AgentEvent;
 use super::link::{Link, SharedLink};
 use super::protocol::{Stop, TurnReply};
+use super::served::ServedCall;
 use super::tool::TOOL;
 use crate::model::{Model, ModelError, ModelEvent, ModelRequest, ModelStream};
+
+/// How often an agent that waits for the end of a command counts as alive.
+const ALIVE_EVERY: Duration = Duration::from_secs(1);
+
+/// An event without a consequence, so that the agent does not count as silent.
+const STILL_ALIVE: ModelEvent = ModelEvent::Writing { bytes: 0 };
+
+/// The most messages that are read before the calls for requests, to find further requests.
+const MAX_AHEAD: usize = 256;
 
 /// An agent as a model.
 pub(super) struct HostedModel {
@@ -117,9 +127,13 @@ impl Answer {
             self.ready.extend(start);
             return Ok(());
         }
+        let is_waiting = link.terminals.is_waited_for();
         let event = match link.deferred.pop() {
             Some(event) => event,
-            None => link.receive().await?,
+            None => tokio::select! {
+                event = link.receive() => event?,
+                () = tokio::time::sleep(ALIVE_EVERY), if is_waiting => AgentEvent::Terminals,
+            },
         };
         match event {
             AgentEvent::Text(text) => self.ready.push_back(ModelEvent::Text(text)),
@@ -129,7 +143,10 @@ impl Answer {
             AgentEvent::News(id) if link.requests.iter().any(|request| request.call == id) => {
                 self.call(id);
             }
+            AgentEvent::News(id) if link.calls.is_resumed(&id) => self.call(id),
             AgentEvent::News(_) => {}
+            AgentEvent::Requested => self.serve()?,
+            AgentEvent::Terminals => self.ready.push_back(STILL_ALIVE),
             AgentEvent::Ended(reply) => self.end(reply)?,
         }
         Ok(())
@@ -141,6 +158,33 @@ impl Answer {
         let Some(call) = link.calls.get(&id) else { return };
         let arguments = call.arguments(&id);
         self.end_with_call(Some(id), &arguments);
+    }
+
+    /// Ends the answer with the calls for the agent's requests for files and terminals.
+    fn serve(&mut self) -> Result<(), String> {
+        let Source::Held(link) = &mut self.link else { return Ok(()) };
+        // Requests that were sent at once are calls of one answer.
+        for _ in 0..MAX_AHEAD {
+            if !link.served.has_room() {
+                break;
+            }
+            let Some(event) = link.receive().now_or_never() else { break };
+            match link.deferred.push(event?) {
+                Some(AgentEvent::Text(text)) => self.ready.push_back(ModelEvent::Text(text)),
+                Some(AgentEvent::Thought(text)) => self.ready.push_back(ModelEvent::Thought(text)),
+                _ => {}
+            }
+        }
+        // There are none if an earlier answer had them.
+        for ServedCall { tool, arguments } in link.served.next_calls() {
+            let name = tool.to_owned();
+            self.ready.push_back(ModelEvent::Call { id: None, name, arguments, signature: None });
+            self.done = true;
+        }
+        if self.done {
+            self.ready.push_back(ModelEvent::Usage(Usage::default()));
+        }
+        Ok(())
     }
 
     fn end_with_call(&mut self, id: Option<String>, arguments: &Value) {

@@ -6,14 +6,19 @@
 use std::fmt::Write;
 use std::path::Path;
 
+use blake3::Hash;
 use holdpoint_tools::{Act, Intent, Place, Workspace, shown};
 use serde_json::Value;
 
 use super::known_calls::KnownCall;
 use super::protocol::{CallKind, Content};
+use super::served::{change_by_command, change_of_file};
 
 /// The most bytes of the details of a Confirm.
 const MAX_DETAILS: usize = 1024 * 1024;
+
+/// The most changes that one approval covers.
+const MAX_COVERED: usize = 64;
 
 /// The effects of the call of a request, and the Confirm for it.
 ///
@@ -55,6 +60,27 @@ pub(super) fn intent(
         return Err(too_large());
     }
     Ok(Intent { acts, message, details: Some(details), always: None })
+}
+
+/// The changes and commands that an approval of the call covers, if the agent then requests exactly
+/// them.
+pub(super) fn covers(call: &KnownCall, workspace: &Workspace) -> Vec<Hash> {
+    match call.kind {
+        Some(CallKind::Execute) => {
+            let command = command(call, workspace).filter(|command| !command.has_more);
+            command.map(|command| change_by_command(&command.text)).into_iter().collect()
+        }
+        Some(CallKind::Write) => {
+            let change = |content: &Content| match content {
+                Content::Diff { path, new, .. } => {
+                    Some(change_of_file(&workspace.root().join(path), new))
+                }
+                Content::Text(_) | Content::Terminal(_) => None,
+            };
+            call.content.iter().filter_map(change).take(MAX_COVERED).collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// The command of a call.
@@ -106,7 +132,7 @@ pub(super) fn line(words: &[impl AsRef<str>]) -> String {
 }
 
 /// A word as a shell reads it.
-fn quoted(word: &str) -> String {
+pub(super) fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:@%+,".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
         word.to_owned()
@@ -120,7 +146,7 @@ fn quoted(word: &str) -> String {
 fn places(call: &KnownCall, workspace: &Workspace, act: fn(Place) -> Act) -> Vec<Act> {
     let diffs = call.content.iter().filter_map(|content| match content {
         Content::Diff { path, .. } => Some(path.as_str()),
-        Content::Text(_) => None,
+        Content::Text(_) | Content::Terminal(_) => None,
     });
     let paths = call.paths.iter().map(String::as_str).chain(diffs);
     let place = |path| Place::resolve(path, workspace.root()).map_or(Act::Other, act);
@@ -147,7 +173,7 @@ fn details(call: &KnownCall, command: Option<&Command>, workspace: &Workspace) -
                 writeln!(details, "{}", diff(path, old.as_deref(), new))
             }
             Content::Text(text) if command.is_none() => writeln!(details, "{}", shown::text(text)),
-            Content::Text(_) => Ok(()),
+            Content::Text(_) | Content::Terminal(_) => Ok(()),
         };
     }
     if command.is_none_or(|command| command.has_more) {

@@ -1,6 +1,7 @@
 //! The messages of the protocol, read into types of our own and written from them. Only this module
 //! names the protocol's types.
 
+mod client_request;
 mod model_choice;
 mod plan;
 
@@ -12,6 +13,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+pub(super) use client_request::{
+    ClientRequest, ExitStatus, NewTerminal, TerminalAction, client_request, created, exited,
+    output, text, unit,
+};
 pub(super) use model_choice::{ModelChoice, model_choice};
 
 /// The names of requests and notifications.
@@ -36,6 +41,12 @@ const MAX_OPTION: usize = 1024;
 pub(super) const METHOD_NOT_FOUND: i64 = -32601;
 /// The code of an error for parameters that can't be read.
 pub(super) const INVALID_PARAMS: i64 = -32602;
+/// The code of an error for a request that could not be carried out, or was denied.
+pub(super) const INTERNAL_ERROR: i64 = -32603;
+/// The code of an error for a file that does not exist.
+pub(super) const NOT_FOUND: i64 = -32002;
+/// The code of an error for a request in a turn that is cancelled.
+pub(super) const CANCELLED: i64 = -32800;
 /// The code of an error for a request that needs a login.
 pub(super) const AUTH_REQUIRED: i64 = -32000;
 
@@ -109,7 +120,13 @@ pub(super) enum CallStatus {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Content {
     Text(String),
-    Diff { path: String, old: Option<String>, new: String },
+    Diff {
+        path: String,
+        old: Option<String>,
+        new: String,
+    },
+    /// The output of the terminal with this id.
+    Terminal(String),
 }
 
 /// A request to the user for permission.
@@ -142,8 +159,9 @@ pub(super) enum Stop {
 
 pub(super) fn initialize() -> impl Serialize {
     let client = v1::Implementation::new("holdpoint", env!("CARGO_PKG_VERSION"));
+    let files = v1::FileSystemCapabilities::new().read_text_file(true).write_text_file(true);
     v1::InitializeRequest::new(ProtocolVersion::V1)
-        .client_capabilities(v1::ClientCapabilities::new())
+        .client_capabilities(v1::ClientCapabilities::new().fs(files).terminal(true))
         .client_info(client)
 }
 
@@ -364,6 +382,9 @@ fn contents(contents: Vec<v1::ToolCallContent>) -> Vec<Content> {
             old: diff.old_text,
             new: diff.new_text,
         }),
+        v1::ToolCallContent::Terminal(terminal) => {
+            Some(Content::Terminal(terminal.terminal_id.0.to_string()))
+        }
         _ => None,
     };
     contents.into_iter().filter_map(content).collect()

@@ -18,7 +18,6 @@ use super::known_calls::KnownCall;
 use super::link::{Link, SharedLink};
 use super::needs::Needs;
 use super::permission;
-use super::protocol::Content;
 
 /// The name of the tool.
 pub(super) const TOOL: &str = "agent";
@@ -48,6 +47,8 @@ enum Next {
     Cut,
     Answered(Answered),
     Event(Result<AgentEvent, String>),
+    /// There may be more output of a terminal to show.
+    More,
 }
 
 impl HostedTool {
@@ -138,18 +139,27 @@ impl Tool for HostedTool {
 
 impl Following<'_, '_> {
     fn follow(&mut self, link: &mut Link) -> Result<ToolOutcome, ToolError> {
+        (self.shown, self.version) = link.calls.resume(self.id);
         loop {
             if link.is_prompted() {
                 self.judge_requests(link);
             }
+            let jobs = link.jobs();
             let Some(call) = link.calls.get(self.id) else {
                 return Err(ToolError::failed("the agent no longer has this call".to_owned()));
             };
             self.show(call);
+            let terminals = call.terminals.iter().zip(std::iter::repeat(&jobs));
+            let more = terminals.filter_map(|(terminal, jobs)| {
+                link.terminals.take_new_output(terminal, jobs.as_ref()?)
+            });
+            let more: String = more.collect();
+            self.output(&more);
             if let Some(failed) = call.end()
                 && self.asks.is_empty()
+                && more.is_empty()
             {
-                if self.shown.is_empty() {
+                if self.shown.is_empty() && call.terminals.is_empty() {
                     self.show_output(call);
                 }
                 link.calls.end(self.id);
@@ -157,27 +167,34 @@ impl Following<'_, '_> {
                 self.runtime.block_on(async { link.flush().now_or_never() });
                 return Ok(ToolOutcome { failed, ..ToolOutcome::default() });
             }
+            if link.served.is_waiting() && self.asks.is_empty() {
+                // The next answer has the calls for the requests.
+                link.calls.pause(self.id, std::mem::take(&mut self.shown), self.version);
+                return Ok(ToolOutcome::text("[paused: the agent waits for the next calls]"));
+            }
             if !link.is_prompted() {
                 let why = "the agent ended its turn before this call had ended";
                 return Ok(ToolOutcome { failed: true, ..ToolOutcome::text(why) });
             }
-            match self.runtime.block_on(self.next(link)) {
+            match self.runtime.block_on(self.next(link, !more.is_empty())) {
                 Next::Cut => return Err(ToolError::Interrupted),
                 Next::Answered(answered) => self.answer(link, answered)?,
                 Next::Event(Err(why)) => return Err(ToolError::failed(why)),
-                Next::Event(Ok(AgentEvent::News(_))) => {}
-                Next::Event(Ok(end @ AgentEvent::Ended(_))) => link.deferred.push_end(end),
+                Next::Event(Ok(AgentEvent::News(id))) if !link.calls.is_paused(&id) => {}
+                Next::More => {}
                 Next::Event(Ok(event)) => self.defer(link, event),
             }
         }
     }
 
-    async fn next(&mut self, link: &mut Link) -> Next {
+    /// Waits for the next thing, unless there may be `more` output to show.
+    async fn next(&mut self, link: &mut Link, more: bool) -> Next {
         tokio::select! {
             biased;
             () = self.context.cancelled() => Next::Cut,
             answered = self.asks.next() => Next::Answered(answered),
             event = link.receive() => Next::Event(event),
+            () = std::future::ready(()), if more => Next::More,
         }
     }
 
@@ -195,6 +212,8 @@ impl Following<'_, '_> {
             let Some(request) = link.requests.pop_front() else { return };
             let Some(call) = link.calls.get(&request.call) else { continue };
             let workspace = self.context.workspace();
+            let covers = permission::covers(call, workspace);
+            let request = Permission { covers, ..request };
             let intent = match permission::intent(self.agent, call, workspace) {
                 Ok(intent) => intent,
                 Err(why) => {
@@ -224,6 +243,7 @@ impl Following<'_, '_> {
         match response {
             Some(PauseResponse::Approved | PauseResponse::Resumed) => {
                 self.reply(link, &request, true, None);
+                link.served.approve(request.covers);
             }
             Some(PauseResponse::Denied { reason }) => self.reply(link, &request, false, reason),
             Some(PauseResponse::Interrupted) | None => return Err(ToolError::Interrupted),
@@ -244,18 +264,7 @@ impl Following<'_, '_> {
         if std::mem::replace(&mut self.version, call.version) == call.version {
             return;
         }
-        let mut whole = String::new();
-        for content in &call.content {
-            match content {
-                Content::Text(text) => whole.push_str(text),
-                Content::Diff { path, old, new } => {
-                    whole.push_str(&permission::diff(path, old.as_deref(), new));
-                }
-            }
-            if !whole.ends_with('\n') {
-                whole.push('\n');
-            }
-        }
+        let whole = call.content_text();
         if whole == self.shown {
             return;
         }

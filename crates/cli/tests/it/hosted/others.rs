@@ -112,7 +112,8 @@ fn m_h3_opencode_is_approved_denied_and_interrupted() {
     assert!(!living.iter().any(|(_, line)| opencode(line)), "{living:?}");
 }
 
-/// A server whose model, over Gemini's protocol, runs the command in the prompt and then is done.
+/// A server whose model, over Gemini's protocol, runs the command in the prompt, or calls the tool
+/// after `call: `, and then is done.
 fn gemini_server() -> ModelServer {
     let server = ModelServer::start();
     server.answer(|request: &Request| {
@@ -120,7 +121,14 @@ fn gemini_server() -> ModelServer {
         let last = contents.last().unwrap().to_string();
         let prompt = request.prompt().unwrap_or_default();
         let command = prompt.rsplit("run: ").next().and_then(|rest| rest.lines().next());
+        let call = prompt.rsplit("call: ").next().and_then(|rest| rest.lines().next());
+        let call = call.and_then(|call| call.split_once(' '));
         match command {
+            _ if last.contains("functionResponse") => Reply::text(["All ", "done."]),
+            _ if prompt.contains("call: ") => {
+                let (tool, arguments) = call.unwrap();
+                Reply::stream().call(0, tool, arguments).finish("tool_calls")
+            }
             Some(command) if prompt.contains("run: ") && !last.contains("functionResponse") => {
                 let arguments = json!({ "command": command, "description": "A test" });
                 let call = Reply::stream().call(0, "run_shell_command", &arguments.to_string());
@@ -184,6 +192,31 @@ fn m_h3_gemini_is_approved_denied_and_interrupted() {
     world.run(&["close", "one"]).code(0);
     let living = world.census.living();
     assert!(!living.iter().any(|(_, line)| is_gemini(line)), "{living:?}");
+}
+
+/// Gemini asks for permission with the diff, and then requests its client to write the file.
+#[test]
+fn m_h3_gemini_reads_and_writes_files_with_the_tools_of_the_session() {
+    let (world, server) = (World::new(), gemini_server());
+    world.config("[rules]\nallow = [\"agent(gemini)\"]\n");
+    let path = world.path("work").canonicalize().unwrap().join("a.txt");
+    std::fs::write(&path, "the old text\n").unwrap();
+    let open = ["new", "--agent", "gemini", "--model", "gemini-2.5-pro", "--name", "one"];
+    let arguments = json!({ "file_path": path, "content": "the new text\n" });
+    let call = format!("call: write_file {arguments}");
+    run(&world, &server, &[&open[..], &[&call]].concat()).code(0);
+    world.run(&["wait", "one"]).code(0);
+    let inbox = world.run(&["inbox", "--json"]).code(0).out;
+    assert!(inbox.contains("+the new text"), "{inbox} {:?}", server.violations());
+    world.run(&["approve", &open_asks(&world)[0]]).code(0);
+    world.run(&["wait", "one"]).code(0);
+    let log = world.run(&["logs", "one"]).code(0).out;
+    // It reads the old text first.
+    assert!(log.contains("● read_file") && log.contains("the old text"), "{log}");
+    assert!(log.contains("● write_file") && log.contains("wrote a.txt"), "{log}");
+    // One approval is enough.
+    assert_eq!(open_asks(&world).len(), 0, "{log}");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "the new text\n");
 }
 
 #[test]

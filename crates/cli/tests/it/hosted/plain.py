@@ -10,9 +10,19 @@ env NAME          report the variable
 get URL           report the body of the page, or an error
 pid               report the process id
 model             report the model
-raw JSON          write this message, with the id of the session for SESSION
+raw JSON          write this message, with the id of the session for SESSION, and that of the last
+                  terminal for TERMINAL
 other TEXT        a piece of a message of another session
 run JSON          ask for permission to run a command with this input
+ask JSON          ask for permission for this call, without waiting for the answer
+answered          wait for that answer
+request JSON      make this request, and report the reply
+requests JSON     make these requests at once, and report the replies in their order
+note JSON         make this request, and write the reply to the file `reply`
+play FILE         the steps in this file
+late JSON         make this request after the end of the turn
+later             report the reply to it
+die               exit at once
 fail TEXT         end the turn with an error whose id is a text
 gone              exit after the turn
 """
@@ -71,7 +81,7 @@ def run(command):
     params = {"sessionId": session, "toolCall": call, "options": options}
     id = f"request-{requests}"
     send({"id": id, "method": "session/request_permission", "params": params})
-    for line in sys.stdin:
+    while line := sys.stdin.readline():
         message = json.loads(line)
         if message.get("id") == id:
             chosen = message["result"]["outcome"].get("optionId")
@@ -82,9 +92,56 @@ def run(command):
             return
 
 
+def ask(call):
+    kinds = {"yes": "allow_once", "no": "reject_once"}
+    options = [{"optionId": id, "name": id, "kind": kind} for id, kind in kinds.items()]
+    params = {"sessionId": session, "toolCall": call, "options": options}
+    send({"id": "ask", "method": "session/request_permission", "params": params})
+
+
+replies = {}
+terminal = None
+
+
+def reply_to(id):
+    """Waits for a reply. Other messages have no consequence meanwhile."""
+    while id not in replies:
+        message = json.loads(sys.stdin.readline())
+        if "method" not in message:
+            replies[message["id"]] = message
+    return replies.pop(id)
+
+
+def message_of(text):
+    text = text.replace("SESSION", session).replace("TERMINAL", str(terminal))
+    return json.loads(text)
+
+
+def request(id, message):
+    message["params"].setdefault("sessionId", session)
+    send({"id": id, **message})
+
+
+def outcome(reply):
+    global terminal
+    result = reply.get("error") or reply.get("result")
+    if "terminalId" in result:
+        terminal = result["terminalId"]
+    return json.dumps(result)
+
+
+def steps(script):
+    """The steps of a script; `play FILE` is replaced by those in the file."""
+    for line in script.splitlines():
+        if line.startswith("play "):
+            yield from open(line[5:]).read().splitlines()
+        else:
+            yield line
+
+
 def play(id, script):
     last = None
-    for line in script.splitlines():
+    for line in steps(script):
         step, _, rest = line.partition(" ")
         if step == "say":
             update(rest)
@@ -102,11 +159,34 @@ def play(id, script):
         elif step == "model":
             update(f"model={model}")
         elif step == "raw":
-            send(json.loads(rest.replace("SESSION", session)))
+            send(message_of(rest))
         elif step == "other":
             update(rest, "another-session")
         elif step == "run":
             run(json.loads(rest))
+        elif step == "ask":
+            ask(message_of(rest))
+        elif step == "answered":
+            update("answered: " + outcome(reply_to("ask")))
+        elif step == "request":
+            request("own", message_of(rest))
+            update("reply: " + outcome(reply_to("own")))
+        elif step == "requests":
+            messages = message_of(rest)
+            for number, message in enumerate(messages):
+                request(f"own-{number}", message)
+            for number in range(len(messages)):
+                update(f"reply {number}: " + outcome(reply_to(f"own-{number}")))
+        elif step == "note":
+            request("own", message_of(rest))
+            with open("reply", "w") as file:
+                file.write(outcome(reply_to("own")))
+        elif step == "late":
+            last = message_of(rest)
+        elif step == "later":
+            update("late: " + outcome(reply_to("late")))
+        elif step == "die":
+            sys.exit(3)
         elif step == "fail":
             send({"id": str(id), "error": {"code": -32603, "message": rest}})
             return
@@ -115,10 +195,15 @@ def play(id, script):
     send({"id": id, "result": {"stopReason": "end_turn"}})
     if last == "gone":
         sys.exit(7)
+    elif last:
+        request("late", last)
 
 
-for line in sys.stdin:
+while line := sys.stdin.readline():
     message = json.loads(line)
+    if "method" not in message:
+        replies[message["id"]] = message
+        continue
     method, id, params = message.get("method"), message.get("id"), message.get("params")
     if method == "initialize":
         capabilities, info = {"loadSession": True}, {"name": "plain", "version": "1.2.3"}

@@ -5,9 +5,10 @@ use std::time::Duration;
 use holdpoint_common::EndedProcesses;
 use tokio::task::JoinHandle;
 
+use super::serving::Heard;
 use super::{Link, Running};
 use crate::hosted::connection::Incoming;
-use crate::hosted::protocol::{self, method};
+use crate::hosted::protocol::{self, CANCELLED, method};
 
 /// An agent that is being ended. Without a reason, it has ended by itself.
 pub(super) struct Ending {
@@ -21,6 +22,10 @@ impl Link {
         for id in std::mem::take(&mut self.unanswered) {
             self.answer(&id, None, None);
         }
+        self.refuse_requests("the turn is cancelled");
+        for id in self.terminals.take_waiting() {
+            self.refuse(&id, CANCELLED, "the turn is cancelled".to_owned());
+        }
         let (Some(Running { connection, .. }), Some(session)) =
             (&mut self.running, &self.own_session)
         else {
@@ -28,14 +33,24 @@ impl Link {
         };
         connection.notify(method::CANCEL, protocol::cancel(session));
         let Some(prompt) = self.prompt.take() else { return };
-        let replied = async {
-            while let Ok(Some(incoming)) = connection.next().await {
-                if matches!(incoming, Incoming::Reply { id, .. } if id == prompt) {
-                    return;
+        let _ = tokio::time::timeout(wait, self.until_reply(prompt)).await;
+    }
+
+    /// Waits for the reply to a cancelled prompt. Before it, the agent may end its terminals.
+    async fn until_reply(&mut self, prompt: u64) {
+        loop {
+            match self.hear().await {
+                Ok(Heard::Message(Incoming::Reply { id, .. })) if id == prompt => return,
+                Ok(Heard::Message(Incoming::Request { id, method, params })) => {
+                    match protocol::client_request(&method, &params) {
+                        Some(request) => drop(self.take_client_request(&id, request)),
+                        None => self.refuse(&id, CANCELLED, "the turn is cancelled".to_owned()),
+                    }
                 }
+                Ok(Heard::Message(_) | Heard::Jobs) => {}
+                Ok(Heard::End) | Err(_) => return,
             }
-        };
-        let _ = tokio::time::timeout(wait, replied).await;
+        }
     }
 
     /// Begins to end the agent, because its session has ended. It can end by itself at the end of its
@@ -57,7 +72,12 @@ impl Link {
             if !why.is_empty() {
                 connection.end();
             }
-            let finishing = tokio::task::spawn_blocking(move || connection.finish());
+            let terminals = connection.background().begin_stop_all(&self.terminals.take_all());
+            let finishing = tokio::task::spawn_blocking(move || {
+                let (text, mut ended) = connection.finish();
+                ended.add(terminals.finish());
+                (text, ended)
+            });
             self.ending = Some(Ending { why, finishing });
         }
     }

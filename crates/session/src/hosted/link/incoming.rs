@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::serving::Heard;
 use super::{Link, no_method};
 use crate::hosted::connection::{Incoming, RpcError};
 use crate::hosted::event::{AgentEvent, Permission};
@@ -23,10 +24,10 @@ impl Link {
                 self.death = Some(why.clone());
                 return Err(why);
             }
-            let incoming = self.connection()?.next().await;
-            let event = match incoming {
-                Ok(Some(incoming)) => self.take(incoming),
-                Ok(None) => Err(String::new()),
+            let event = match self.hear().await {
+                Ok(Heard::Message(incoming)) => self.take(incoming),
+                Ok(Heard::Jobs) => Ok(Some(AgentEvent::Terminals)),
+                Ok(Heard::End) => Err(String::new()),
                 Err(why) => Err(why),
             };
             match event {
@@ -63,9 +64,14 @@ impl Link {
                 self.connection()?.reply(&id, Err::<(), _>(error));
                 Ok(None)
             }
-            Incoming::Request { id, .. } => {
-                self.connection()?.reply(&id, no_method());
-                Ok(None)
+            Incoming::Request { id, method, params } => {
+                match protocol::client_request(&method, &params) {
+                    Some(request) => Ok(self.take_client_request(&id, request)),
+                    None => {
+                        self.connection()?.reply(&id, no_method());
+                        Ok(None)
+                    }
+                }
             }
             Incoming::Reply { id, result } if self.prompt == Some(id) => {
                 self.prompt = None;
@@ -76,7 +82,7 @@ impl Link {
         }
     }
 
-    fn is_own(&self, session: &str) -> bool {
+    pub(super) fn is_own(&self, session: &str) -> bool {
         self.own_session.as_deref() == Some(session)
     }
 
@@ -114,7 +120,8 @@ impl Link {
         let call_id = call.id.clone();
         let change = self.calls.update(call, true)?;
         self.unanswered.push(id.clone());
-        self.requests.push_back(Permission { id, call: call_id.clone(), allow, reject });
+        let (call, covers) = (call_id.clone(), Vec::new());
+        self.requests.push_back(Permission { id, call, allow, reject, covers });
         Ok(match change {
             Change::Begins => AgentEvent::Begins(call_id),
             Change::News | Change::Nothing => AgentEvent::News(call_id),

@@ -1,0 +1,296 @@
+//! The requests of an agent for files and terminals, which become calls of the session's tools.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::Path;
+
+use blake3::Hash;
+use serde_json::{Value, json};
+
+use super::command_line;
+use super::protocol::ClientRequest;
+
+/// The most requests that are calls at once.
+const MAX_OPEN: usize = 16;
+
+/// The most requests that wait to become calls, and the most bytes of them. Further ones are refused.
+const MAX_WAITING: usize = 64;
+const MAX_WAITING_BYTES: usize = 32 * 1024 * 1024;
+
+/// The most bytes of the calls of one answer, which has at least one.
+const MAX_ANSWER: usize = 4 * 1024 * 1024;
+
+/// The most bytes of one request as a call.
+const MAX_REQUEST: usize = 4 * 1024 * 1024;
+
+/// The most approved changes and commands that wait for their request.
+const MAX_APPROVED: usize = 64;
+
+/// The field of a call's input that has the number of its request.
+pub(super) const FIELD: &str = "request";
+
+/// The names of the tools.
+pub(super) const READ: &str = "read_file";
+pub(super) const WRITE: &str = "write_file";
+pub(super) const SHELL: &str = "shell";
+
+/// The requests of an agent in its turn.
+#[derive(Debug, Default)]
+pub(super) struct Served {
+    waiting: VecDeque<Waiting>,
+    waiting_bytes: usize,
+    /// The requests that are calls, by their numbers.
+    open: BTreeMap<u64, Open>,
+    /// The number of the last call. It is not used again.
+    last: u64,
+    /// The changes and commands that the user has approved when the agent asked for permission.
+    approved: VecDeque<Hash>,
+}
+
+/// A request that waits to become a call.
+#[derive(Debug)]
+struct Waiting {
+    id: Value,
+    tool: &'static str,
+    input: Value,
+    bytes: usize,
+    output_limit: Option<u64>,
+    /// Identifies the change or the command.
+    change: Option<Hash>,
+}
+
+/// A request that is a call.
+#[derive(Debug)]
+pub(super) struct Open {
+    pub(super) id: Value,
+    pub(super) output_limit: Option<u64>,
+    is_approved: bool,
+}
+
+/// A call of a tool for a request.
+#[derive(Debug)]
+pub(super) struct ServedCall {
+    pub(super) tool: &'static str,
+    pub(super) arguments: String,
+}
+
+/// The reason why a request does not become a call.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum NotServed {
+    /// The request is wrong.
+    Invalid(String),
+    /// There are too many.
+    Full(String),
+}
+
+impl Served {
+    /// Takes a request that is to become a call, in the workspace at `root`.
+    pub(super) fn push(
+        &mut self,
+        id: &Value,
+        request: ClientRequest,
+        root: &Path,
+    ) -> Result<(), NotServed> {
+        let call = Call::of(request, root).map_err(NotServed::Invalid)?;
+        let Call { tool, input, change, output_limit } = call;
+        let bytes = input.to_string().len();
+        if bytes > MAX_REQUEST {
+            return Err(NotServed::Invalid(format!(
+                "the request has {bytes} bytes, more than {MAX_REQUEST}"
+            )));
+        }
+        let is_full = self.waiting.len() >= MAX_WAITING;
+        if is_full || self.waiting_bytes + bytes > MAX_WAITING_BYTES {
+            return Err(NotServed::Full(format!(
+                "too many requests wait: at most {MAX_WAITING}, with {MAX_WAITING_BYTES} bytes"
+            )));
+        }
+        self.waiting_bytes += bytes;
+        let waiting = Waiting { id: id.clone(), tool, input, bytes, output_limit, change };
+        self.waiting.push_back(waiting);
+        Ok(())
+    }
+
+    /// Whether requests wait to become calls.
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Whether one answer can have more calls than the requests that wait.
+    pub(super) fn has_room(&self) -> bool {
+        self.waiting.len() < MAX_OPEN && self.waiting_bytes < MAX_ANSWER
+    }
+
+    /// The next calls, the oldest first.
+    pub(super) fn next_calls(&mut self) -> Vec<ServedCall> {
+        let mut calls = Vec::new();
+        let mut bytes = 0;
+        while let Some(next) = self.waiting.front() {
+            bytes += next.bytes;
+            if calls.len() >= MAX_OPEN || (bytes > MAX_ANSWER && !calls.is_empty()) {
+                break;
+            }
+            let Some(Waiting { id, tool, mut input, bytes, output_limit, change }) =
+                self.waiting.pop_front()
+            else {
+                break;
+            };
+            self.waiting_bytes -= bytes;
+            self.last += 1;
+            input[FIELD] = json!(self.last);
+            let is_approved = change.is_some_and(|change| self.take_approved(&change));
+            self.open.insert(self.last, Open { id, output_limit, is_approved });
+            calls.push(ServedCall { tool, arguments: input.to_string() });
+        }
+        calls
+    }
+
+    /// Notes that the user has approved these changes or commands. Each counts for one request.
+    pub(super) fn approve(&mut self, changes: Vec<Hash>) {
+        self.approved.extend(changes);
+        let more = self.approved.len().saturating_sub(MAX_APPROVED);
+        self.approved.drain(..more);
+    }
+
+    fn take_approved(&mut self, change: &Hash) -> bool {
+        let at = self.approved.iter().position(|approved| approved == change);
+        at.is_some_and(|at| self.approved.remove(at).is_some())
+    }
+
+    /// Whether the user has approved the request with this number; `None` if it has a reply.
+    pub(super) fn is_approved(&self, number: u64) -> Option<bool> {
+        self.open.get(&number).map(|open| open.is_approved)
+    }
+
+    /// Takes the request with this number, to reply to it; `None` if it has a reply.
+    pub(super) fn take(&mut self, number: u64) -> Option<Open> {
+        self.open.remove(&number)
+    }
+
+    /// Takes the ids of all requests without a reply.
+    pub(super) fn take_all(&mut self) -> Vec<Value> {
+        self.approved.clear();
+        self.waiting_bytes = 0;
+        let open = std::mem::take(&mut self.open).into_values().map(|open| open.id);
+        open.chain(self.waiting.drain(..).map(|waiting| waiting.id)).collect()
+    }
+}
+
+/// The call of a tool for a request.
+struct Call {
+    tool: &'static str,
+    input: Value,
+    /// Identifies the change or the command.
+    change: Option<Hash>,
+    /// The most output that the agent wants.
+    output_limit: Option<u64>,
+}
+
+impl Call {
+    /// # Errors
+    /// The reason why the request is wrong.
+    fn of(request: ClientRequest, root: &Path) -> Result<Self, String> {
+        let new = |tool, input| Self { tool, input, change: None, output_limit: None };
+        Ok(match request {
+            ClientRequest::Read { path, line, limit } => {
+                let mut input = json!({ "path": path });
+                line.iter().for_each(|line| input["offset"] = json!(line));
+                limit.iter().for_each(|limit| input["limit"] = json!(limit));
+                new(READ, input)
+            }
+            ClientRequest::Write { path, content } => {
+                let change = Some(change_of_file(Path::new(&path), &content));
+                let input = json!({ "path": path, "content": content });
+                Self { change, ..new(WRITE, input) }
+            }
+            ClientRequest::Create(terminal) => {
+                let command = command_line::of(&terminal, root)?;
+                let (change, output_limit) =
+                    (Some(change_by_command(&command)), terminal.output_limit);
+                let input = json!({ "command": command, "background": true });
+                Self { change, output_limit, ..new(SHELL, input) }
+            }
+            ClientRequest::Terminal { .. } => return Err("it is about a terminal".to_owned()),
+        })
+    }
+}
+
+/// Identifies the replacement of a file's text.
+pub(super) fn change_of_file(path: &Path, content: &str) -> Hash {
+    let path = path.as_os_str().as_encoded_bytes();
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(b"file").update(&path.len().to_le_bytes()).update(path);
+    hasher.update(content.as_bytes()).finalize()
+}
+
+/// Identifies a command in the workspace.
+pub(super) fn change_by_command(command: &str) -> Hash {
+    blake3::Hasher::new().update(b"command").update(command.as_bytes()).finalize()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(path: &str) -> ClientRequest {
+        ClientRequest::Read { path: path.to_owned(), line: None, limit: None }
+    }
+
+    #[test]
+    fn m_h3_requests_wait_in_order_up_to_a_bound() {
+        let mut served = Served::default();
+        for n in 0..MAX_WAITING {
+            let request = read(&format!("/{n}"));
+            assert_eq!(served.push(&json!(n), request, Path::new("/w")), Ok(()));
+        }
+        let refused = served.push(&json!("more"), read("/more"), Path::new("/w"));
+        assert!(matches!(refused, Err(NotServed::Full(why)) if why.contains("at most 64")));
+        let calls = served.next_calls();
+        assert_eq!(calls.len(), MAX_OPEN);
+        assert!(
+            calls[3].arguments.contains("\"/3\"") && calls[3].arguments.contains("\"request\":4")
+        );
+        assert_eq!(served.take(4).unwrap().id, json!(3));
+        assert!(served.take(4).is_none());
+        assert_eq!(served.push(&json!("more"), read("/more"), Path::new("/w")), Ok(()));
+        let open = served.take_all();
+        assert_eq!(open.len(), MAX_WAITING);
+        assert!(!served.is_waiting() && served.next_calls().is_empty());
+    }
+
+    #[test]
+    fn m_h3_requests_are_bounded_in_size() {
+        let mut served = Served::default();
+        let write = |bytes: usize| ClientRequest::Write {
+            path: "/f".to_owned(),
+            content: "x".repeat(bytes),
+        };
+        let refused = served.push(&json!(1), write(MAX_REQUEST), Path::new("/w"));
+        assert!(
+            matches!(refused, Err(NotServed::Invalid(why)) if why.contains("more than 4194304"))
+        );
+        let large = MAX_REQUEST - 100;
+        for n in 0..8 {
+            assert_eq!(served.push(&json!(n), write(large), Path::new("/w")), Ok(()));
+        }
+        assert!(served.push(&json!(9), write(large), Path::new("/w")).is_err());
+        assert_eq!(served.next_calls().len(), 1);
+    }
+
+    #[test]
+    fn m_h3_an_approved_change_counts_for_one_request_for_exactly_it() {
+        let mut served = Served::default();
+        served.approve(vec![change_of_file(Path::new("/f"), "new")]);
+        for (path, content, approved) in [
+            ("/f", "other", false),
+            ("/g", "new", false),
+            ("/f", "new", true),
+            ("/f", "new", false),
+        ] {
+            let (path, content) = (path.to_owned(), content.to_owned());
+            let request = ClientRequest::Write { path, content };
+            served.push(&json!(0), request, Path::new("/w")).unwrap();
+            served.next_calls();
+            assert_eq!(served.is_approved(served.last), Some(approved));
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! The session's own tools for the requests of its agent: each call serves one request, and replies
+//! to it.
+
+use std::cell::Cell;
+use std::io;
+use std::path::Path;
+
+use futures_util::FutureExt;
+use holdpoint_common::Verdict;
+use holdpoint_tools::{
+    Act, Intent, ReadFile, Shell, Tool, ToolContext, ToolError, ToolOutcome, Workspace, WriteFile,
+};
+use serde_json::{Value, json};
+use tokio::runtime;
+
+use super::connection::RpcError;
+use super::link::{Done, SharedLink};
+use super::protocol::{INTERNAL_ERROR, NOT_FOUND};
+use super::served::{FIELD, READ};
+
+/// The most bytes of a text that the agent reads with one request.
+const MAX_TEXT: usize = 4 * 1024 * 1024;
+
+/// The most bytes of it that the session shows and the log keeps.
+const MAX_SHOWN: usize = 64 * 1024;
+
+/// A tool of the session that serves requests of the agent.
+pub(super) trait Serve: Tool {
+    /// Carries out a call. Returns the result for the agent, too.
+    ///
+    /// # Errors
+    /// The error of the call.
+    fn serve(
+        &mut self,
+        input: Value,
+        context: &ToolContext,
+    ) -> Result<(ToolOutcome, Done), ToolError>;
+}
+
+impl Serve for ReadFile {
+    fn serve(
+        &mut self,
+        input: Value,
+        context: &ToolContext,
+    ) -> Result<(ToolOutcome, Done), ToolError> {
+        let (text, mark) = self.read_exact(&input, MAX_TEXT, context)?;
+        let end = text.floor_char_boundary(MAX_SHOWN);
+        let shown = match &text[..end] {
+            "" => "[no text]".to_owned(),
+            shown if end == text.len() => shown.to_owned(),
+            shown => format!("{shown}\n[the agent got {} bytes]", text.len()),
+        };
+        let outcome = ToolOutcome { read: vec![mark], ..ToolOutcome::text(shown) };
+        Ok((outcome, Done::Text(text)))
+    }
+}
+
+impl Serve for WriteFile {
+    fn serve(
+        &mut self,
+        input: Value,
+        context: &ToolContext,
+    ) -> Result<(ToolOutcome, Done), ToolError> {
+        Ok((self.call(input, context)?, Done::Written))
+    }
+}
+
+impl Serve for Shell {
+    /// The command is a background job, so that the agent can use its terminal.
+    fn serve(
+        &mut self,
+        input: Value,
+        context: &ToolContext,
+    ) -> Result<(ToolOutcome, Done), ToolError> {
+        Ok((self.call(input, context)?, Done::Terminal(context.call_id())))
+    }
+}
+
+/// A tool that replies to the request of the agent when its call has ended.
+pub(super) struct ServedTool<T> {
+    tool: T,
+    link: SharedLink,
+    runtime: runtime::Handle,
+    /// The number of the request, once it is known.
+    request: Cell<Option<u64>>,
+}
+
+impl<T: Serve> ServedTool<T> {
+    pub(super) fn new(tool: T, link: SharedLink, runtime: runtime::Handle) -> Self {
+        Self { tool, link, runtime, request: Cell::new(None) }
+    }
+
+    /// The number of the request, and the input without it.
+    fn split(input: &Value) -> Result<(u64, Value), ToolError> {
+        let mut input = input.clone();
+        let number = input.as_object_mut().and_then(|fields| fields.remove(FIELD));
+        let number = number.as_ref().and_then(Value::as_u64);
+        Ok((number.ok_or_else(|| ToolError::input("the request has no number"))?, input))
+    }
+
+    /// The error of the agent's request.
+    fn error(&self, input: &Value, error: &ToolError) -> RpcError {
+        let path = input.get("path").and_then(Value::as_str).filter(|_| self.tool.name() == READ);
+        let is_missing = |path: &str| {
+            let found = Path::new(path).symlink_metadata();
+            found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+        };
+        match path.is_some_and(is_missing) {
+            // Some agents know a missing file only by these words.
+            true => RpcError { code: NOT_FOUND, message: format!("Resource not found: {error}") },
+            false => RpcError { code: INTERNAL_ERROR, message: error.to_string() },
+        }
+    }
+
+    /// Replies to the request, unless the turn is cut, which does it. Returns `false` if the agent no
+    /// longer waits.
+    fn reply(&self, number: u64, result: Result<Done, RpcError>, context: &ToolContext) -> bool {
+        let replied = async {
+            let mut link = self.link.lock().await;
+            let is_sent = link.finish_request(number, result);
+            // An agent that does not read gets the rest later.
+            let _ = link.flush().now_or_never();
+            is_sent
+        };
+        self.runtime.block_on(context.until_cancelled(replied)).unwrap_or(true)
+    }
+}
+
+fn no_longer_waits() -> ToolError {
+    ToolError::failed("the agent no longer waits for this: nothing was done")
+}
+
+impl<T: Serve> Tool for ServedTool<T> {
+    fn name(&self) -> &str {
+        self.tool.name()
+    }
+
+    fn description(&self) -> &str {
+        self.tool.description()
+    }
+
+    fn schema(&self) -> Value {
+        let mut schema = self.tool.schema();
+        schema["properties"][FIELD] = json!({ "type": "integer" });
+        schema
+    }
+
+    /// Judged as any call of the tool. If the user has approved exactly this change when the agent
+    /// asked for permission, it does not ask again.
+    fn intent(&self, input: &Value, workspace: &Workspace) -> Result<Intent, ToolError> {
+        let (number, input) = Self::split(input)?;
+        self.request.set(Some(number));
+        let is_approved = self.link.blocking_lock().served.is_approved(number);
+        let is_approved = is_approved.ok_or_else(no_longer_waits)?;
+        let intent = self.tool.intent(&input, workspace)?;
+        if !is_approved {
+            return Ok(intent);
+        }
+        let judgement = workspace.policy().judge(self.name(), &intent.acts, workspace.root());
+        match judgement.verdict {
+            Verdict::Ask if !judgement.may_be_denied() => {
+                Ok(Intent { acts: vec![Act::Internal], ..intent })
+            }
+            _ => Ok(intent),
+        }
+    }
+
+    fn is_in_order(&self) -> bool {
+        self.tool.is_in_order()
+    }
+
+    fn call(&mut self, input: Value, context: &ToolContext) -> Result<ToolOutcome, ToolError> {
+        let (number, input) = Self::split(&input)?;
+        let link = self.runtime.block_on(context.until_cancelled(self.link.lock()));
+        if !link.ok_or(ToolError::Interrupted)?.is_waiting_for(number) {
+            return Err(no_longer_waits());
+        }
+        match self.tool.serve(input.clone(), context) {
+            Ok((outcome, done)) => {
+                let job = matches!(done, Done::Terminal(_)).then(|| context.call_id());
+                if !self.reply(number, Ok(done), context) {
+                    // The agent has ended meanwhile.
+                    job.into_iter().for_each(|job| context.background().begin_stop(job));
+                }
+                Ok(outcome)
+            }
+            Err(ToolError::Interrupted) => Err(ToolError::Interrupted),
+            Err(error) => {
+                self.reply(number, Err(self.error(&input, &error)), context);
+                Err(error)
+            }
+        }
+    }
+
+    fn not_run(&mut self, why: &str) {
+        let Some(number) = self.request.get() else { return };
+        let (link, message) = (self.link.clone(), why.to_owned());
+        self.runtime.spawn(async move {
+            let mut link = link.lock().await;
+            link.finish_request(number, Err(RpcError { code: INTERNAL_ERROR, message }));
+            let _ = link.flush().now_or_never();
+        });
+    }
+}
