@@ -2,8 +2,8 @@
 
 use super::{MAX_MCP_SETTINGS, McpServer, McpServers};
 
-/// Where a variable of the client that opens a session is missing.
-const UNSET: &str = "where the session was opened; set it, and open the session again";
+/// Where a variable is missing.
+const UNSET: &str = "in the environment of the client";
 
 /// The servers of a configuration for its sessions: with their variables replaced, and without the
 /// settings that only a login uses.
@@ -140,7 +140,7 @@ mod tests {
             McpServer { env: pair("KEY", "sk"), ..McpServer::program("x", ["a=sk", "$KEY"]) };
         assert_eq!(servers["program"], program);
         for (name, why) in [
-            ("unset", "the variable NO is not set where the session was opened"),
+            ("unset", "the variable NO is not set in the environment of the client"),
             ("default", "the default of the variable NO has a variable itself"),
             ("unusable", "must begin with http://"),
         ] {

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::ValueHint;
 use holdpoint_common::{
-    Config, McpServer, McpServers, check_mcp_servers, missing_mcp_variable, with_mcp_variables,
+    Config, McpServer, McpServers, check_mcp_servers, with_mcp_variables,
 };
 use holdpoint_session::folders::Folders;
 use holdpoint_session::model::Catalog;
@@ -149,11 +149,8 @@ impl LoginArgs {
         let server = server.ok_or_else(|| {
             CliError::usage(format!("the MCP server `{name}` is a program, which needs no login"))
         })?;
-        for id in [&server.client_id, &server.client_secret].into_iter().flatten() {
-            if let Some(variable) = missing_mcp_variable(id) {
-                let what = "in its `client_id` or `client_secret`";
-                return Err(CliError::usage(format!("the variable {variable} {what} is not set")));
-            }
+        if let Some(problem) = &server.problem {
+            return Err(CliError::usage(format!("MCP server `{name}`: {problem}")));
         }
         Ok(server)
     }

@@ -35,7 +35,7 @@ fn m_h2_a_tool_over_http_is_called_with_a_key_of_the_client() {
     assert!(ran.err.contains("Call the tool `work` of the MCP server `s`?"), "{ran:#?}");
     assert!(ran.err.contains("  │ worked"), "{ran:#?}");
     let ran = world.run(&run).code(0);
-    let why = "the variable WIKI_KEY is not set where the session was opened";
+    let why = "the variable WIKI_KEY is not set in the environment of the client";
     assert!(ran.err.contains(why), "{ran:#?}");
     // The daemon has no such variable, but the client of the session.
     let new = ["new", "--name", "one", "--policy", "all", CALL];

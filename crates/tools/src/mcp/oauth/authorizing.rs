@@ -84,7 +84,7 @@ impl Authorizing {
     /// The reason why a login is not possible, as a sentence about the server.
     pub async fn begin(request: LoginRequest<'_>) -> Result<Self, String> {
         let LoginRequest { name, settings, redirect, mut scopes, clients } = request;
-        let url = http::checked_url(settings)?.to_owned();
+        let url = settings.url.clone().unwrap_or_default();
         let headers: HeaderMap = http::headers(settings)?.into_iter().collect();
         if headers.contains_key(AUTHORIZATION) {
             return Err("its `headers` have a key, `Authorization`, which is used instead of a \
