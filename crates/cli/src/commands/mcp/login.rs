@@ -4,9 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::ValueHint;
-use holdpoint_common::{
-    Config, McpServer, McpServers, check_mcp_servers, with_mcp_variables,
-};
+use holdpoint_common::{Config, McpServer, McpServers, check_mcp_servers, with_mcp_variables};
 use holdpoint_session::folders::Folders;
 use holdpoint_session::model::Catalog;
 use holdpoint_tools::mcp::{Authorizing, HttpClients, LoginRequest, Redirect, revoke};
@@ -118,10 +116,9 @@ pub(super) fn log_in(args: &LoginArgs, folders: &Folders, ui: &mut Ui) -> Result
         };
         given.show(saved.is_ok(), text).await;
         saved.map_err(failed)?;
-        ui.print(&format!(
-            "{}\n",
-            state(&login).replacen("logged in", &format!("logged in to {name}"), 1)
-        ))?;
+        let state = state(&login);
+        let until = state.strip_prefix(LOGGED_IN).unwrap_or_default();
+        ui.print(&format!("{LOGGED_IN} to {name}{until}\n"))?;
         Ok(0)
     })
 }
@@ -251,14 +248,15 @@ pub(super) fn state(login: &McpLogin) -> String {
     match login.expires_at() {
         _ if !login.is_usable(now) => "needs a login".to_owned(),
         Some(end) if login.refresh_token.is_none() => {
-            // A time that the system can't represent is as good as none.
-            let end = UNIX_EPOCH.checked_add(Duration::from_secs(end.min(MAX_TIME)));
-            let end = end.map(|end| humantime::format_rfc3339_seconds(end).to_string());
-            format!("logged in until {}", end.unwrap_or_default())
+            let end = UNIX_EPOCH + Duration::from_secs(end.min(MAX_TIME));
+            format!("{LOGGED_IN} until {}", humantime::format_rfc3339_seconds(end))
         }
-        _ => "logged in".to_owned(),
+        _ => LOGGED_IN.to_owned(),
     }
 }
+
+/// The state of a login that can be used.
+const LOGGED_IN: &str = "logged in";
 
 /// The last second of the year 9999, in seconds since 1970.
 const MAX_TIME: u64 = 253_402_300_799;

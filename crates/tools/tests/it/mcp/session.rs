@@ -7,8 +7,8 @@ use holdpoint_common::{McpServer, McpServers};
 use holdpoint_tools::mcp::McpSource;
 use holdpoint_tools::testing::{Bench, Called, Calling, Census, patience};
 use holdpoint_tools::{
-    BackgroundJobs, McpLoginStore, NamedContent, Processes, Sandbox, SourceContext, Supervisor, Tool,
-    Toolbox,
+    BackgroundJobs, McpLoginStore, NamedContent, Processes, Sandbox, SourceContext, Supervisor,
+    Tool, Toolbox,
 };
 use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
