@@ -54,8 +54,8 @@ impl McpLogin {
         self.expires_at().is_some_and(|end| end <= now)
     }
 
-    /// Whether the access token is to be refreshed at this time: it expires within half a minute, or
-    /// within half of its validity if that is shorter.
+    /// Whether the access token is to be refreshed at this time: it expires within half a minute,
+    /// or within half of its validity if that is shorter.
     #[must_use]
     pub fn is_due(&self, now: u64) -> bool {
         let earlier = self.valid_s.map_or(0, |valid| REFRESH_EARLIER_S.min(valid / 2));

@@ -22,7 +22,7 @@ use crate::shown::prose_line;
 /// The name under which this program is registered.
 const CLIENT_NAME: &str = "Holdpoint";
 
-/// The most bytes of a header `WWW-Authenticate`, and of an address that a browser was redirected to.
+/// The most bytes of a header `WWW-Authenticate`, and of the address of a redirect.
 const MAX_HEADER: usize = 8 * 1024;
 
 /// The most bytes of a reason that an authorization server gives.

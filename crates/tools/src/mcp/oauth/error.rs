@@ -10,8 +10,8 @@ use crate::shown::prose_line;
 /// The most bytes of an error.
 const MAX_TEXT: usize = 500;
 
-/// The words of an error, on one line and without these secrets. `fetch` has the reason if a request
-/// failed.
+/// The words of an error, on one line and without these secrets. `fetch` has the reason if a
+/// request failed.
 pub(super) fn words(error: &AuthError, fetch: &Fetch, secrets: &[String]) -> String {
     let fault = fetch.fault();
     let text = match error {
