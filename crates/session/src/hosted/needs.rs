@@ -108,8 +108,8 @@ fn known_command(known: &KnownAgent, workspace: &Workspace) -> Result<Vec<String
         if let Some(inside) = inside {
             let inside = inside.display();
             return format!(
-                "{inside} is in the workspace, whose programs are not started as agents (hint: begin \
-                 the session in another folder)"
+                "{inside} is in the workspace, and programs of the workspace are not started as agents \
+                 (hint: begin the session in another folder)"
             );
         }
         let (programs, package) = (known.programs.join("` or `"), known.package);

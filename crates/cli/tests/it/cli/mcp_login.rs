@@ -347,7 +347,7 @@ fn m_h2_a_configured_client_is_used_with_its_secret() {
     let ran = world.run(&["mcp", "list"]).code(0);
     assert!(ran.out.ends_with("(needs a login)\n"), "{ran:#?}");
     let ran = world.run(&["mcp", "login", "s"]).code(2);
-    assert!(ran.err.contains("the variable KNOWN_SECRET in its `client_id`"), "{ran:#?}");
+    assert!(ran.err.contains("the variable KNOWN_SECRET is not set"), "{ran:#?}");
     log_in(&world, &["s"]);
     assert_eq!(server.count("authorize known read"), 1, "{}", server.log());
     assert!(worked(&world.run(&RUN).code(0)));

@@ -189,7 +189,8 @@ fn m_h3_a_known_agent_that_can_not_start_says_why() {
     let home = world.path("home").display().to_string();
     fs::remove_file(world.path("home/.gemini")).unwrap();
     let ran = run(&world, &["run", "--agent", "gemini", "--cwd", &home, "say A."]).code(1);
-    let why = "/gemini is in the workspace, whose programs are not started as agents";
+    let why =
+        "/gemini is in the workspace, and programs of the workspace are not started as agents";
     assert!(ran.err.contains(why), "{ran:#?}");
     // With arguments, it is a program as any other.
     let ran = run(&world, &["run", "--agent", "gemini --acp", "env GEMINI_API_KEY"]).code(0);
