@@ -3100,6 +3100,15 @@ export interface McpServer {
     [k: string]: string
   }
   /**
+   * Id of this program at the authorization server of `url`, for a server that does not register
+   * programs by itself. `holdpoint mcp login` uses it. Variables are replaced as in `url`.
+   */
+  client_id?: string | null
+  /**
+   * Secret that belongs to `client_id`, if the authorization server has issued one.
+   */
+  client_secret?: string | null
+  /**
    * Whether `url` speaks HTTP with SSE, which streamable HTTP replaced in the revision
    * 2025-03-26. Default: `false`.
    */
