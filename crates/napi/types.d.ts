@@ -984,7 +984,7 @@ export type TurnFact =
   | {
       type: 'contentAdded'
       /**
-       * Name of the content, as the prompt has it, on one line.
+       * Names of the content, as the prompt has them, on one line.
        */
       name: string
       /**

@@ -114,14 +114,16 @@ pub fn join_prompts(messages: &mut Vec<Message>) {
     });
 }
 
-/// The newest prompt, if it has no answer, and no content was added to it yet.
-pub fn new_prompt(facts: &[Arc<Event>]) -> Option<Arc<str>> {
-    let newest = facts.iter().rev().find_map(|event| match event.fact()? {
-        Fact::Turn(TurnFact::AssistantMessage(_) | TurnFact::ContentAdded { .. }) => Some(None),
-        Fact::Prompt(PromptFact::Accepted { text, .. }) => Some(Some(Arc::clone(text))),
+/// The prompts without an answer to which no content was added yet, the newest first.
+pub fn new_prompts(facts: &[Arc<Event>]) -> impl Iterator<Item = &Arc<str>> {
+    let is_old = |fact: &Fact| {
+        matches!(fact, Fact::Turn(TurnFact::AssistantMessage(_) | TurnFact::ContentAdded { .. }))
+    };
+    let facts = facts.iter().rev().filter_map(|event| event.fact());
+    facts.take_while(move |fact| !is_old(fact)).filter_map(|fact| match fact {
+        Fact::Prompt(PromptFact::Accepted { text, .. }) => Some(text),
         _ => None,
-    });
-    newest.flatten()
+    })
 }
 
 /// Adds content to the prompt that names it, the last message.

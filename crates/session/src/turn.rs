@@ -262,7 +262,7 @@ impl Runner {
     async fn step(&mut self, conversation: Conversation, toolbox: &mut Toolbox) -> Option<End> {
         self.refresh_tools(toolbox).await;
         let request = match self.add_content(&conversation, toolbox).await {
-            Ok(content) => self.request(conversation, &content).await,
+            Ok(content) => self.request(conversation, content.as_deref()).await,
             Err(end) => Err(end),
         };
         let request = match request {

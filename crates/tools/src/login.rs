@@ -19,6 +19,8 @@ pub struct McpLogin {
     pub url: String,
     /// The authorization server that has issued the tokens, if it names itself.
     pub issuer: Option<String>,
+    /// The address at which the tokens were issued. Refresh tokens go to no other one.
+    pub token_endpoint: String,
     /// The header `WWW-Authenticate` with which the server has asked for a login. It can name the
     /// place of the server's metadata.
     pub challenge: Option<String>,
@@ -111,6 +113,7 @@ mod tests {
             server: "s".into(),
             url: "https://example.com/mcp".into(),
             issuer: None,
+            token_endpoint: "https://example.com/token".into(),
             challenge: None,
             client_id: "id".into(),
             client_secret: Some("the-secret".into()),

@@ -198,7 +198,7 @@ kinds! {
         /// Content that the prompt names was added to it, for example a resource of an MCP server. It
         /// follows the prompt in the model's request.
         "contentAdded" => ContentAdded {
-            /// Name of the content, as the prompt has it, on one line.
+            /// Names of the content, as the prompt has them, on one line.
             name: String,
             /// Text of the content.
             text: Arc<str>,

@@ -123,6 +123,7 @@ mod tests {
             server: server.into(),
             url: url.into(),
             issuer: None,
+            token_endpoint: "https://example.com/token".into(),
             challenge: None,
             client_id: "id".into(),
             client_secret: None,

@@ -34,8 +34,12 @@ pub(super) fn of(terminal: &NewTerminal, root: &Path) -> Result<String, String> 
     let command = match is_line {
         true => command.clone(),
         false => {
-            let words = std::iter::once(command).chain(args);
-            line(&words.collect::<Vec<_>>())
+            // A first word with `=` would set a variable.
+            let program = match command.contains('=') {
+                true => format!("'{}'", command.replace('\'', r"'\''")),
+                false => quoted(command),
+            };
+            format!("{program} {}", line(args))
         }
     };
     let folder = cwd.as_ref().filter(|cwd| Path::new(cwd) != root);
@@ -83,6 +87,7 @@ mod tests {
             (terminal("ls; ls", &[], &[("A", "x y")], None), "export A='x y'\nls; ls"),
             (terminal("ls", &[], &[], Some("/a b")), "cd '/a b' || exit\nls"),
             (terminal("my program", &["x"], &[], None), "'my program' x"),
+            (terminal("A=b", &["x"], &[], None), "'A=b' x"),
         ] {
             assert_eq!(of(&given).unwrap(), expected);
         }

@@ -14,8 +14,8 @@ pub(super) struct Permission {
     pub(super) call: String,
     pub(super) allow: Option<String>,
     pub(super) reject: Option<String>,
-    /// The changes and commands that an approval of the user covers.
-    pub(super) covers: Vec<Hash>,
+    /// Identifies the command that an approval of the user covers.
+    pub(super) covers: Option<Hash>,
 }
 
 /// An event of an agent turn.

@@ -23,7 +23,7 @@ pub struct KnownAgent {
     /// Arguments of the program.
     pub args: &'static [&'static str],
     /// Files and folders that it reads and changes. A folder ends with `/`. `~`, `$XDG_DATA_HOME` or
-    /// `$XDG_STATE_HOME` stands at the beginning. Missing ones are created.
+    /// `$XDG_STATE_HOME` begins it. Missing ones are created.
     pub paths: &'static [&'static str],
     /// Files and folders in the first of `paths` that it can only read: they name programs and
     /// permissions for its next start, which may be outside of a sandbox. Missing ones are created,
@@ -92,6 +92,7 @@ pub const KNOWN_AGENTS: &[KnownAgent] = &[
             "policies/",
             "settings.json",
             "skills/",
+            "tmp/bin/",
             "trustedFolders.json",
             "trusted_hooks.json",
         ],

@@ -12,13 +12,10 @@ use serde_json::Value;
 
 use super::known_calls::KnownCall;
 use super::protocol::{CallKind, Content};
-use super::served::{change_by_command, change_of_file};
+use super::served::command_hash;
 
 /// The most bytes of the details of a Confirm.
 const MAX_DETAILS: usize = 1024 * 1024;
-
-/// The most changes that one approval covers.
-const MAX_COVERED: usize = 64;
 
 /// The effects of the call of a request, and the Confirm for it.
 ///
@@ -62,25 +59,12 @@ pub(super) fn intent(
     Ok(Intent { acts, message, details: Some(details), always: None })
 }
 
-/// The changes and commands that an approval of the call covers, if the agent then requests exactly
-/// them.
-pub(super) fn covers(call: &KnownCall, workspace: &Workspace) -> Vec<Hash> {
-    match call.kind {
-        Some(CallKind::Execute) => {
-            let command = command(call, workspace).filter(|command| !command.has_more);
-            command.map(|command| change_by_command(&command.text)).into_iter().collect()
-        }
-        Some(CallKind::Write) => {
-            let change = |content: &Content| match content {
-                Content::Diff { path, new, .. } => {
-                    Some(change_of_file(&workspace.root().join(path), new))
-                }
-                Content::Text(_) | Content::Terminal(_) => None,
-            };
-            call.content.iter().filter_map(change).take(MAX_COVERED).collect()
-        }
-        _ => Vec::new(),
-    }
+/// The command that an approval of the call covers, if the agent then requests a terminal for exactly
+/// it. A change of a file is not covered: only the tool that makes it knows the file's text and place.
+pub(super) fn covers(call: &KnownCall, workspace: &Workspace) -> Option<Hash> {
+    let command = command(call, workspace).filter(|command| !command.has_more);
+    let command = command.filter(|_| call.kind == Some(CallKind::Execute));
+    command.map(|command| command_hash(&command.text))
 }
 
 /// The command of a call.

@@ -22,7 +22,7 @@ const MAX_ANSWER: usize = 4 * 1024 * 1024;
 /// The most bytes of one request as a call.
 const MAX_REQUEST: usize = 4 * 1024 * 1024;
 
-/// The most approved changes and commands that wait for their request.
+/// The most approved commands that wait for their request.
 const MAX_APPROVED: usize = 64;
 
 /// The field of a call's input that has the number of its request.
@@ -42,7 +42,7 @@ pub(super) struct Served {
     open: BTreeMap<u64, Open>,
     /// The number of the last call. It is not used again.
     last: u64,
-    /// The changes and commands that the user has approved when the agent asked for permission.
+    /// The commands that the user has approved when the agent asked for permission.
     approved: VecDeque<Hash>,
 }
 
@@ -54,8 +54,8 @@ struct Waiting {
     input: Value,
     bytes: usize,
     output_limit: Option<u64>,
-    /// Identifies the change or the command.
-    change: Option<Hash>,
+    /// Identifies the command, if it is one.
+    command: Option<Hash>,
 }
 
 /// A request that is a call.
@@ -91,7 +91,7 @@ impl Served {
         root: &Path,
     ) -> Result<(), NotServed> {
         let call = Call::of(request, root).map_err(NotServed::Invalid)?;
-        let Call { tool, input, change, output_limit } = call;
+        let Call { tool, input, command, output_limit } = call;
         let bytes = input.to_string().len();
         if bytes > MAX_REQUEST {
             return Err(NotServed::Invalid(format!(
@@ -105,7 +105,7 @@ impl Served {
             )));
         }
         self.waiting_bytes += bytes;
-        let waiting = Waiting { id: id.clone(), tool, input, bytes, output_limit, change };
+        let waiting = Waiting { id: id.clone(), tool, input, bytes, output_limit, command };
         self.waiting.push_back(waiting);
         Ok(())
     }
@@ -129,7 +129,7 @@ impl Served {
             if calls.len() >= MAX_OPEN || (bytes > MAX_ANSWER && !calls.is_empty()) {
                 break;
             }
-            let Some(Waiting { id, tool, mut input, bytes, output_limit, change }) =
+            let Some(Waiting { id, tool, mut input, bytes, output_limit, command }) =
                 self.waiting.pop_front()
             else {
                 break;
@@ -137,22 +137,22 @@ impl Served {
             self.waiting_bytes -= bytes;
             self.last += 1;
             input[FIELD] = json!(self.last);
-            let is_approved = change.is_some_and(|change| self.take_approved(&change));
+            let is_approved = command.is_some_and(|command| self.take_approved(&command));
             self.open.insert(self.last, Open { id, output_limit, is_approved });
             calls.push(ServedCall { tool, arguments: input.to_string() });
         }
         calls
     }
 
-    /// Notes that the user has approved these changes or commands. Each counts for one request.
-    pub(super) fn approve(&mut self, changes: Vec<Hash>) {
-        self.approved.extend(changes);
+    /// Notes that the user has approved a command. It counts for one request.
+    pub(super) fn approve(&mut self, command: Hash) {
+        self.approved.push_back(command);
         let more = self.approved.len().saturating_sub(MAX_APPROVED);
         self.approved.drain(..more);
     }
 
-    fn take_approved(&mut self, change: &Hash) -> bool {
-        let at = self.approved.iter().position(|approved| approved == change);
+    fn take_approved(&mut self, command: &Hash) -> bool {
+        let at = self.approved.iter().position(|approved| approved == command);
         at.is_some_and(|at| self.approved.remove(at).is_some())
     }
 
@@ -179,8 +179,8 @@ impl Served {
 struct Call {
     tool: &'static str,
     input: Value,
-    /// Identifies the change or the command.
-    change: Option<Hash>,
+    /// Identifies the command, if it is one.
+    command: Option<Hash>,
     /// The most output that the agent wants.
     output_limit: Option<u64>,
 }
@@ -189,7 +189,7 @@ impl Call {
     /// # Errors
     /// The reason why the request is wrong.
     fn of(request: ClientRequest, root: &Path) -> Result<Self, String> {
-        let new = |tool, input| Self { tool, input, change: None, output_limit: None };
+        let new = |tool, input| Self { tool, input, command: None, output_limit: None };
         Ok(match request {
             ClientRequest::Read { path, line, limit } => {
                 let mut input = json!({ "path": path });
@@ -198,37 +198,27 @@ impl Call {
                 new(READ, input)
             }
             ClientRequest::Write { path, content } => {
-                let change = Some(change_of_file(Path::new(&path), &content));
-                let input = json!({ "path": path, "content": content });
-                Self { change, ..new(WRITE, input) }
+                new(WRITE, json!({ "path": path, "content": content }))
             }
             ClientRequest::Create(terminal) => {
                 let command = command_line::of(&terminal, root)?;
-                let (change, output_limit) =
-                    (Some(change_by_command(&command)), terminal.output_limit);
+                let (hash, output_limit) = (Some(command_hash(&command)), terminal.output_limit);
                 let input = json!({ "command": command, "background": true });
-                Self { change, output_limit, ..new(SHELL, input) }
+                Self { command: hash, output_limit, ..new(SHELL, input) }
             }
             ClientRequest::Terminal { .. } => return Err("it is about a terminal".to_owned()),
         })
     }
 }
 
-/// Identifies the replacement of a file's text.
-pub(super) fn change_of_file(path: &Path, content: &str) -> Hash {
-    let path = path.as_os_str().as_encoded_bytes();
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(b"file").update(&path.len().to_le_bytes()).update(path);
-    hasher.update(content.as_bytes()).finalize()
-}
-
 /// Identifies a command in the workspace.
-pub(super) fn change_by_command(command: &str) -> Hash {
-    blake3::Hasher::new().update(b"command").update(command.as_bytes()).finalize()
+pub(super) fn command_hash(command: &str) -> Hash {
+    blake3::hash(command.as_bytes())
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::protocol::NewTerminal;
     use super::*;
 
     fn read(path: &str) -> ClientRequest {
@@ -277,18 +267,19 @@ mod tests {
     }
 
     #[test]
-    fn m_h3_an_approved_change_counts_for_one_request_for_exactly_it() {
+    fn m_h3_an_approved_command_counts_for_one_request_for_exactly_it() {
         let mut served = Served::default();
-        served.approve(vec![change_of_file(Path::new("/f"), "new")]);
-        for (path, content, approved) in [
-            ("/f", "other", false),
-            ("/g", "new", false),
-            ("/f", "new", true),
-            ("/f", "new", false),
-        ] {
-            let (path, content) = (path.to_owned(), content.to_owned());
-            let request = ClientRequest::Write { path, content };
-            served.push(&json!(0), request, Path::new("/w")).unwrap();
+        served.approve(command_hash("make test"));
+        for (command, approved) in [("make", false), ("make test", true), ("make test", false)] {
+            let (args, env) = (Vec::new(), Vec::new());
+            let terminal = NewTerminal {
+                command: command.to_owned(),
+                args,
+                env,
+                cwd: None,
+                output_limit: None,
+            };
+            served.push(&json!(0), ClientRequest::Create(terminal), Path::new("/w")).unwrap();
             served.next_calls();
             assert_eq!(served.is_approved(served.last), Some(approved));
         }

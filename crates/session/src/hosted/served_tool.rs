@@ -145,7 +145,7 @@ impl<T: Serve> Tool for ServedTool<T> {
         schema
     }
 
-    /// Judged as any call of the tool. If the user has approved exactly this change when the agent
+    /// Judged as any call of the tool. If the user has approved exactly this command when the agent
     /// asked for permission, it does not ask again.
     fn intent(&self, input: &Value, workspace: &Workspace) -> Result<Intent, ToolError> {
         let (number, input) = Self::split(input)?;

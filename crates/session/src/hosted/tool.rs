@@ -243,7 +243,9 @@ impl Following<'_, '_> {
         match response {
             Some(PauseResponse::Approved | PauseResponse::Resumed) => {
                 self.reply(link, &request, true, None);
-                link.served.approve(request.covers);
+                // Without an option to allow it, the request was cancelled.
+                let covers = request.covers.filter(|_| request.allow.is_some());
+                covers.into_iter().for_each(|command| link.served.approve(command));
             }
             Some(PauseResponse::Denied { reason }) => self.reply(link, &request, false, reason),
             Some(PauseResponse::Interrupted) | None => return Err(ToolError::Interrupted),

@@ -222,7 +222,7 @@ pub enum Report {
     },
     /// Content that the prompt names was read.
     ContentAdded {
-        /// The name of the content, as the prompt has it.
+        /// The names of the content, as the prompt has them.
         name: String,
         /// The content.
         text: Arc<str>,

@@ -19,14 +19,14 @@ impl Runner {
     pub(super) async fn request(
         &mut self,
         conversation: Conversation,
-        content: &[Arc<str>],
+        content: Option<&str>,
     ) -> Result<ModelRequest, End> {
         let Derived { mut messages, omissible, refusals } = match self.env.model.needs_messages() {
             true => history::derive(conversation.events()),
             false => Derived::default(),
         };
         // The conversation is from before this content was added.
-        content.iter().for_each(|text| history::add_content(&mut messages, text));
+        content.into_iter().for_each(|text| history::add_content(&mut messages, text));
         self.omissible = omissible;
         self.refusals = refusals;
         let request = ModelRequest {

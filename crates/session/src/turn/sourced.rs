@@ -23,8 +23,8 @@ impl Runner {
         }
     }
 
-    /// Adds the content that a new prompt names, such as resources of MCP servers. Returns the texts.
-    /// Stops at a cut.
+    /// Adds the content that a new prompt names, such as resources of MCP servers, or in a run all new
+    /// prompts. Returns its text. Stops at a cut.
     ///
     /// # Errors
     /// The end of the turn, if the prompt can't be used without its content. A run continues.
@@ -32,26 +32,34 @@ impl Runner {
         &self,
         conversation: &Conversation,
         toolbox: &mut Toolbox,
-    ) -> Result<Vec<Arc<str>>, End> {
-        let Some(prompt) = history::new_prompt(conversation.events()) else {
-            return Ok(Vec::new());
-        };
-        let reading = toolbox.named_content(&prompt);
-        let NamedContent { parts, notices } = match self.cancel.run_until_cancelled(reading).await {
-            Some(Ok(content)) => content,
-            Some(Err(why)) if !self.is_iteration => return Err(End::failed(why)),
-            Some(Err(why)) => NamedContent { parts: Vec::new(), notices: vec![why] },
-            None => NamedContent::default(),
-        };
-        for reason in notices {
-            self.report(Report::ToolsMissing { reason }).await;
+    ) -> Result<Option<Arc<str>>, End> {
+        let most = if self.is_iteration { usize::MAX } else { 1 };
+        let mut prompts: Vec<_> = history::new_prompts(conversation.events()).take(most).collect();
+        prompts.reverse();
+        let (mut names, mut texts) = (Vec::new(), Vec::new());
+        for prompt in prompts {
+            let reading = toolbox.named_content(prompt);
+            let Some(read) = self.cancel.run_until_cancelled(reading).await else {
+                return Ok(None);
+            };
+            let NamedContent { parts, notices } = match read {
+                Ok(content) => content,
+                Err(why) if !self.is_iteration => return Err(End::failed(why)),
+                Err(why) => NamedContent { parts: Vec::new(), notices: vec![why] },
+            };
+            for reason in notices {
+                self.report(Report::ToolsMissing { reason }).await;
+            }
+            let (more_names, more_texts): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
+            names.extend(more_names);
+            texts.extend(more_texts);
         }
-        let mut texts = Vec::new();
-        for (name, text) in parts {
-            let text: Arc<str> = text.into();
-            self.report(Report::ContentAdded { name, text: Arc::clone(&text) }).await;
-            texts.push(text);
+        if texts.is_empty() {
+            return Ok(None);
         }
-        Ok(texts)
+        // One fact, so that a restart finds all of it or nothing.
+        let text: Arc<str> = texts.join("\n\n").into();
+        self.report(Report::ContentAdded { name: names.join(", "), text: Arc::clone(&text) }).await;
+        Ok(Some(text))
     }
 }

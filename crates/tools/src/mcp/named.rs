@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rmcp::ErrorData;
 use rmcp::model::{
     GetPromptRequestParams, GetPromptResponse, JsonObject, PaginatedRequestParams, Prompt,
-    PromptMessage, ReadResourceRequestParams, ReadResourceResponse, Role,
+    PromptArgument, PromptMessage, ReadResourceRequestParams, ReadResourceResponse, Role,
 };
 use rmcp::service::ServiceError;
 
@@ -24,8 +24,12 @@ const MAX_TEXT: usize = 256 * 1024;
 /// The most pages of a list of prompts.
 const MAX_PAGES: usize = 64;
 
-/// The most names that an error lists.
+/// The most names that an error lists, and the most bytes of each.
 const MAX_NAMES: usize = 16;
+const MAX_NAME: usize = 64;
+
+/// The most bytes of a server's own words in an error.
+const MAX_REASON: usize = 500;
 
 /// A server that is ready.
 pub(super) struct Ready<'a> {
@@ -112,10 +116,10 @@ impl Ready<'_> {
         match tokio::time::timeout(limit, answer).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(ServiceError::McpError(ErrorData { message, .. }))) => {
-                Err(content::cut(&message, MAX_TEXT).to_owned())
+                Err(content::cut(&message, MAX_REASON).to_owned())
             }
             Ok(Err(ServiceError::TransportSend(error))) => Err(http_error::words(&*error.error)),
-            Ok(Err(error)) => Err(error.to_string()),
+            Ok(Err(error)) => Err(content::cut(&error.to_string(), MAX_REASON).to_owned()),
             Err(_) => Err(format!("no answer in {} s", limit.as_secs())),
         }
     }
@@ -164,7 +168,7 @@ impl Ready<'_> {
                     return Ok(prompt);
                 }
                 if names.len() < MAX_NAMES {
-                    names.push(prompt.name);
+                    names.push(content::cut(&prompt.name, MAX_NAME).to_owned());
                 }
             }
             cursor = page.next_cursor;
@@ -200,14 +204,18 @@ fn with_names(prompt: &Prompt, arguments: &str) -> Result<JsonObject, String> {
     }
     let mut required = declared.iter().filter(|argument| argument.required == Some(true));
     match required.find(|argument| !values.contains_key(&argument.name)) {
-        Some(missing) => Err(usage(prompt, &format!("`{}` is missing", missing.name))),
+        Some(missing) => {
+            let missing = content::cut(&missing.name, MAX_NAME);
+            Err(usage(prompt, &format!("`{missing}` is missing")))
+        }
         None => Ok(values),
     }
 }
 
 fn usage(prompt: &Prompt, why: &str) -> String {
     let declared = prompt.arguments.as_deref().unwrap_or_default();
-    let names: Vec<_> = declared.iter().take(MAX_NAMES).map(|argument| &*argument.name).collect();
+    let name = |argument: &PromptArgument| content::cut(&argument.name, MAX_NAME).to_owned();
+    let names: Vec<_> = declared.iter().take(MAX_NAMES).map(name).collect();
     match names.is_empty() {
         true => format!("{why} arguments; it takes none"),
         false => format!("{why}; its arguments are {}", names.join(", ")),
@@ -232,8 +240,6 @@ fn bounded(text: String) -> String {
 
 #[cfg(test)]
 mod tests {
-    use rmcp::model::PromptArgument;
-
     use super::*;
 
     #[test]

@@ -1,5 +1,5 @@
 //! Logins at servers over HTTP, by OAuth 2.1. `rmcp` finds the authorization server, registers this
-//! program, and exchanges codes and tokens; this room bounds its requests and keeps it to addresses
+//! program, and exchanges codes and tokens; this module limits its requests and keeps it to addresses
 //! that are safe.
 
 mod authorizing;

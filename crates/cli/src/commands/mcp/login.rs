@@ -4,12 +4,14 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::ValueHint;
-use holdpoint_common::{Config, McpServer, McpServers, check_mcp_servers, with_mcp_variables};
+use holdpoint_common::{
+    Config, FOLDER_MCP_FILE, McpServer, McpServers, check_mcp_servers, with_mcp_variables,
+};
 use holdpoint_session::folders::Folders;
 use holdpoint_session::model::Catalog;
 use holdpoint_tools::mcp::{Authorizing, HttpClients, LoginRequest, Redirect, revoke};
 use holdpoint_tools::shown::prose_line;
-use holdpoint_tools::{McpLogin, McpLogins};
+use holdpoint_tools::{McpLogin, McpLogins, environment};
 
 use super::redirect::{Given, Redirects};
 use crate::error::CliError;
@@ -141,7 +143,18 @@ impl LoginArgs {
         };
         let servers = McpServers::from([(name.clone(), server)]);
         check_mcp_servers(&servers).map_err(CliError::usage)?;
-        let mut servers = with_mcp_variables(servers, |name| std::env::var(name).ok());
+        // The file of a folder gets the same variables as in a session: no keys of the user.
+        let file = self.mcp.as_ref().and_then(|file| file.file_name());
+        let is_of_folder = self.url.is_none() && file.is_some_and(|name| name == FOLDER_MCP_FILE);
+        let variable = |name: &str| {
+            let value = std::env::var(name).ok()?;
+            if !is_of_folder {
+                return Some(value);
+            }
+            let mut allowed = environment::allowed([(name.to_owned(), value)]).into_iter();
+            allowed.find(|(known, _)| known == name).map(|(_, value)| value)
+        };
+        let mut servers = with_mcp_variables(servers, variable);
         let server = servers.remove(name).filter(|server| server.url.is_some());
         let server = server.ok_or_else(|| {
             CliError::usage(format!("the MCP server `{name}` is a program, which needs no login"))

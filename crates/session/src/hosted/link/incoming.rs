@@ -120,7 +120,7 @@ impl Link {
         let call_id = call.id.clone();
         let change = self.calls.update(call, true)?;
         self.unanswered.push(id.clone());
-        let (call, covers) = (call_id.clone(), Vec::new());
+        let (call, covers) = (call_id.clone(), None);
         self.requests.push_back(Permission { id, call, allow, reject, covers });
         Ok(match change {
             Change::Begins => AgentEvent::Begins(call_id),

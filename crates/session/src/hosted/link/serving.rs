@@ -61,7 +61,7 @@ impl Link {
         }
     }
 
-    /// Takes a request over, which was read or is wrong. Returns its event, if it has one.
+    /// Accepts a request, which was read or is wrong. Returns its event, if it has one.
     pub(super) fn take_client_request(
         &mut self,
         id: &Value,

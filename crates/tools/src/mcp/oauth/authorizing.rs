@@ -53,6 +53,7 @@ pub struct Authorizing {
     url: String,
     challenge: Option<String>,
     issuer: Option<String>,
+    token_endpoint: String,
     client: OAuthClientConfig,
     redirect: Url,
     page: String,
@@ -106,7 +107,8 @@ impl Authorizing {
         }
         let metadata = found.metadata;
         check_endpoints(&metadata, &fetch)?;
-        let issuer = metadata.issuer.clone();
+        let (issuer, token_endpoint) = (metadata.issuer.clone(), metadata.token_endpoint.clone());
+        fetch.check_source(issuer.as_deref())?;
         let can_register = metadata.registration_endpoint.is_some();
         let has_offline = metadata.scopes_supported.iter().flatten().any(|it| it == OFFLINE);
         manager.set_metadata(metadata);
@@ -138,7 +140,19 @@ impl Authorizing {
         let state = state.ok_or("its authorization server's address can't be used")?;
         let redirect = Url::parse(redirect).map_err(|error| error.to_string())?;
         let name = name.to_owned();
-        Ok(Self { manager, fetch, name, url, challenge, issuer, client, redirect, page, state })
+        Ok(Self {
+            manager,
+            fetch,
+            name,
+            url,
+            challenge,
+            issuer,
+            token_endpoint,
+            client,
+            redirect,
+            page,
+            state,
+        })
     }
 
     /// The address of the page on which the user agrees.
@@ -191,6 +205,7 @@ impl Authorizing {
             server: self.name.clone(),
             url: self.url.clone(),
             issuer: self.issuer.clone(),
+            token_endpoint: self.token_endpoint.clone(),
             challenge: self.challenge.clone(),
             client_id: self.client.client_id.clone(),
             client_secret: self.client.client_secret.clone(),

@@ -1,6 +1,7 @@
 //! The requests of a login: to the MCP server, and to the authorization server that it names.
 
 use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use reqwest::Url;
@@ -28,6 +29,8 @@ pub(super) struct Fetch {
     is_local: bool,
     /// The reason why the last request failed. `rmcp` does not keep it in all its errors.
     fault: Fault,
+    /// The address of the last metadata of an authorization server.
+    metadata_at: Mutex<Option<Url>>,
 }
 
 /// An answer with its whole body.
@@ -38,7 +41,9 @@ impl Fetch {
     /// The address of the server can't be used for a login.
     pub(super) fn new(server: &str, clients: HttpClients) -> Result<Self, String> {
         let url = Url::parse(server).map_err(|error| format!("its address: {error}"))?;
-        let fetch = Self { clients, is_local: is_loopback(&url), fault: Fault::default() };
+        let is_local = is_loopback(&url);
+        let (fault, metadata_at) = (Fault::default(), Mutex::default());
+        let fetch = Self { clients, is_local, fault, metadata_at };
         fetch.check(server)?;
         Ok(fetch)
     }
@@ -62,6 +67,29 @@ impl Fetch {
     /// The reason why the last request failed, if it did.
     pub(super) fn fault(&self) -> Option<String> {
         self.fault.take()
+    }
+
+    /// Checks that the metadata of an authorization server were found where this issuer keeps them.
+    /// `rmcp` takes them from anywhere if a server names their address in place of the issuer.
+    ///
+    /// # Errors
+    /// They were not.
+    pub(super) fn check_source(&self, issuer: Option<&str>) -> Result<(), String> {
+        let metadata_at = self.metadata_at.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let (Some(at), Some(issuer)) = (metadata_at, issuer) else { return Ok(()) };
+        let shown = prose_line(issuer).into_owned();
+        let parsed = Url::parse(issuer).map_err(|error| format!("the issuer {shown}: {error}"))?;
+        let path = parsed.path().trim_end_matches('/');
+        let names = ["oauth-authorization-server", "openid-configuration"];
+        let mut places = names.iter().flat_map(|name| {
+            [format!("/.well-known/{name}{path}"), format!("{path}/.well-known/{name}")]
+        });
+        match parsed.origin() == at.origin() && places.any(|place| place == at.path()) {
+            true => Ok(()),
+            false => Err(format!(
+                "its authorization server claims to be {shown}, but has its metadata elsewhere"
+            )),
+        }
     }
 
     /// A client for an address.
@@ -98,10 +126,19 @@ impl OAuthHttpClient for Fetch {
     fn execute(&self, request: OAuthHttpRequest) -> OAuthHttpClientFuture<'_> {
         Box::pin(async move {
             let sent = async {
-                let client = self.client(&request.request.uri().to_string())?;
+                let address = request.request.uri().to_string();
+                let client = self.client(&address)?;
                 let request = reqwest::Request::try_from(request.request)
                     .map_err(|_| "the request can't be made".to_owned())?;
-                self.send(&client, request).await
+                let answer = self.send(&client, request).await?;
+                // Only the metadata of an authorization server have this field.
+                let field = b"\"token_endpoint\"";
+                if answer.body().windows(field.len()).any(|part| part == field) {
+                    let mut metadata_at =
+                        self.metadata_at.lock().unwrap_or_else(PoisonError::into_inner);
+                    *metadata_at = Url::parse(&address).ok();
+                }
+                Ok(answer)
             };
             let answer = sent.await;
             self.fault.replace(answer.as_ref().err().cloned());
@@ -169,6 +206,30 @@ mod tests {
             for bad in ["http://example.com/token", "http://localhost.example.com"] {
                 assert!(local.check(bad).is_err(), "{bad}");
             }
+        }
+    }
+
+    #[test]
+    fn m_h2_t_h3_metadata_are_where_their_issuer_keeps_them() {
+        let fetch = fetch("https://example.com/mcp").unwrap();
+        let check = |at: &str| {
+            *fetch.metadata_at.lock().unwrap() = Some(Url::parse(at).unwrap());
+            fetch.check_source(Some("https://login.example.org/a"))
+        };
+        for good in [
+            "https://login.example.org/.well-known/oauth-authorization-server/a",
+            "https://login.example.org/.well-known/openid-configuration/a",
+            "https://login.example.org/a/.well-known/openid-configuration",
+        ] {
+            check(good).unwrap();
+        }
+        for bad in [
+            "https://example.com/.well-known/oauth-authorization-server/a",
+            "https://example.com/evil/.well-known/x",
+            "https://login.example.org/a",
+            "https://login.example.org/.well-known/oauth-authorization-server/b",
+        ] {
+            assert!(check(bad).unwrap_err().contains("has its metadata elsewhere"), "{bad}");
         }
     }
 }

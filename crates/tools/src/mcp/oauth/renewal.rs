@@ -50,14 +50,11 @@ impl Authority {
         let mut manager = manager.await.map_err(failed)?;
         let found = manager.resolve_metadata_from_challenge(login.challenge.as_deref()).await;
         let metadata = found.map_err(failed)?.metadata;
-        if metadata.issuer != login.issuer {
-            return Err(RenewalError::Refused("its authorization server has changed".to_owned()));
+        // The metadata can be false or missing for a while.
+        if metadata.issuer != login.issuer || metadata.token_endpoint != login.token_endpoint {
+            return Err(RenewalError::Failed("its authorization server has changed".to_owned()));
         }
-        let token_endpoint = fetch.check(&metadata.token_endpoint).map_err(RenewalError::Failed)?;
-        let origin = Url::parse(url).map(|url| url.origin());
-        if login.issuer.is_none() && origin != Ok(token_endpoint.origin()) {
-            return Err(RenewalError::Refused("its authorization server is unknown".to_owned()));
-        }
+        fetch.check(&metadata.token_endpoint).map_err(RenewalError::Failed)?;
         manager.set_metadata(metadata.clone());
         let client = OAuthClientConfig::new(&login.client_id, NO_REDIRECT);
         let client = match &login.client_secret {
@@ -142,6 +139,10 @@ impl Authority {
         let Some(endpoint) = more.get("revocation_endpoint").and_then(Value::as_str) else {
             return Ok(false);
         };
+        let origin = |url: &str| Url::parse(url).map(|url| url.origin());
+        if origin(endpoint) != origin(&login.token_endpoint) {
+            return Ok(false);
+        }
         let client = fetch.client(endpoint)?;
         let methods = more.get("revocation_endpoint_auth_methods_supported");
         let methods = methods.or_else(|| more.get("token_endpoint_auth_methods_supported"));
