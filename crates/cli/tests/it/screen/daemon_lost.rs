@@ -112,7 +112,8 @@ fn m_b8_a_stopped_daemon_is_started_again_only_by_the_user() {
     for screen in [&tty, &hub] {
         screen.signal("STOP");
     }
-    rustix::process::kill_process(world.daemon().unwrap(), rustix::process::Signal::KILL).unwrap();
+    let killed = world.daemon().unwrap();
+    rustix::process::kill_process(killed, rustix::process::Signal::KILL).unwrap();
     for socket in &sockets {
         std::fs::remove_file(socket).unwrap();
     }
@@ -122,7 +123,8 @@ fn m_b8_a_stopped_daemon_is_started_again_only_by_the_user() {
     for screen in [&tty, &hub] {
         screen.wait_for("The daemon was stopped.");
     }
-    assert!(world.daemon().is_none(), "nothing restarts the daemon");
+    // The killed one can hold its lock for a moment longer.
+    assert!(world.daemon().is_none_or(|pid| pid == killed), "nothing restarts the daemon");
     tty.press_until("\r", "the daemon is back");
     hub.wait_for("the daemon is back");
     tty.press("say Again.\r");
