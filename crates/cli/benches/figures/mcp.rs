@@ -29,7 +29,8 @@ pub(crate) fn measure(table: &Table) {
 }
 
 fn server() -> McpServer {
-    McpServer { sandbox: false, ..McpServer::program("python3", [SERVER, "none"]) }
+    let program = McpServer::program("python3", [SERVER, "none"]);
+    McpServer { sandbox: false, cwd: Some("/".to_owned()), ..program }
 }
 
 /// Starts these many servers. Returns their tools.
