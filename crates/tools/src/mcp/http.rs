@@ -248,8 +248,7 @@ impl Client {
         tokio::time::sleep_until(next).await;
     }
 
-    /// Makes a request with the token of the login, if there is one. If the server refuses the
-    /// token, it is refreshed once.
+    /// Makes a request with the token of the login, if there is one.
     async fn authorized<T, F>(
         &self,
         request: impl Fn(Option<String>) -> F + Send + Sync,
@@ -258,18 +257,16 @@ impl Client {
         T: Send,
         F: Future<Output = Result<T, StreamableHttpError<reqwest::Error>>> + Send,
     {
-        let unknown = |why| StreamableHttpError::Client(HttpError::new(why));
-        let token = self.login.token().await.map_err(unknown)?;
-        let mut secrets: Vec<_> = self.secrets.iter().cloned().chain(token.clone()).collect();
-        let mut answer = request(token.clone()).await;
-        let is_refused = answer.as_ref().is_err_and(is_unauthorized);
-        if let Some(old) = token.filter(|_| is_refused)
-            && let Some(new) = self.login.renewed(&old).await.map_err(unknown)?
-        {
-            secrets.push(new.clone());
-            answer = request(Some(new)).await;
-        }
-        answer.map_err(|error| in_words(error, &secrets, &self.login))
+        let is_refused = |answer: &Result<_, _>| answer.as_ref().is_err_and(is_unauthorized);
+        let (answer, tokens) = self
+            .login
+            .authorized(request, is_refused)
+            .await
+            .map_err(|why| StreamableHttpError::Client(HttpError::new(why)))?;
+        answer.map_err(|error| {
+            let secrets: Vec<_> = self.secrets.iter().cloned().chain(tokens).collect();
+            in_words(error, &secrets, &self.login)
+        })
     }
 }
 

@@ -87,6 +87,29 @@ impl ServerLogin {
         }
     }
 
+    /// Makes a request with the token, if there is a login. If the server refuses the token, it is
+    /// refreshed once. Returns the answer, and the tokens that were sent.
+    ///
+    /// # Errors
+    /// The token can't be had: see [`token`](Self::token).
+    pub(super) async fn authorized<A, F: Future<Output = A>>(
+        &self,
+        request: impl Fn(Option<String>) -> F,
+        is_refused: impl Fn(&A) -> bool,
+    ) -> Result<(A, Vec<String>), String> {
+        let token = self.token().await?;
+        let mut sent = Vec::from_iter(token.clone());
+        let mut answer = request(token.clone()).await;
+        if let Some(old) = token
+            && is_refused(&answer)
+            && let Some(new) = self.renewed(&old).await?
+        {
+            sent.push(new.clone());
+            answer = request(Some(new)).await;
+        }
+        Ok((answer, sent))
+    }
+
     /// The token in place of one that has expired, or that the server has refused; `None` if only a
     /// login helps.
     ///

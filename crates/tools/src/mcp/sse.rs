@@ -127,8 +127,7 @@ impl Client {
         self.authorized(request).await.map(drop)
     }
 
-    /// Makes a request with the token of the login, if there is one. If the server refuses the
-    /// token, it is refreshed once.
+    /// Makes a request with the token of the login, if there is one.
     ///
     /// # Errors
     /// The request failed, or its answer is an error.
@@ -136,24 +135,20 @@ impl Client {
         &self,
         request: impl Fn() -> reqwest::RequestBuilder,
     ) -> Result<reqwest::Response, String> {
-        let with = |token: &Option<String>| match token {
-            Some(token) => request().bearer_auth(token),
-            None => request(),
+        let with = |token: Option<String>| match token {
+            Some(token) => request().bearer_auth(token).send(),
+            None => request().send(),
         };
-        let token = self.login.token().await?;
-        let mut secrets: Vec<_> = self.secrets.iter().cloned().chain(token.clone()).collect();
-        let mut answer = with(&token).send().await.map_err(|error| connection(&error))?;
-        if answer.status() == StatusCode::UNAUTHORIZED
-            && let Some(old) = token
-            && let Some(new) = self.login.renewed(&old).await?
-        {
-            secrets.push(new.clone());
-            answer = with(&Some(new)).send().await.map_err(|error| connection(&error))?;
+        let is_refused = |answer: &reqwest::Result<reqwest::Response>| {
+            answer.as_ref().is_ok_and(|answer| answer.status() == StatusCode::UNAUTHORIZED)
+        };
+        let (answer, tokens) = self.login.authorized(with, is_refused).await?;
+        let answer = answer.map_err(|error| connection(&error))?;
+        if answer.status().is_success() {
+            return Ok(answer);
         }
-        match answer.status().is_success() {
-            true => Ok(answer),
-            false => Err(hidden(status(answer, &self.login).await, &secrets)),
-        }
+        let secrets: Vec<_> = self.secrets.iter().cloned().chain(tokens).collect();
+        Err(hidden(status(answer, &self.login).await, &secrets))
     }
 }
 

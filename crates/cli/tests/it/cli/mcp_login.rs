@@ -5,6 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 
+use serde_json::Value;
+
 use crate::http_server::HttpServer;
 use crate::oauth_server::{Login, OauthServer, get, log_in};
 use crate::world::{Ran, World};
@@ -301,6 +303,44 @@ fn m_h2_a_refresh_that_is_refused_needs_a_login() {
     let ran = world.run(&RUN).code(0);
     assert!(ran.err.contains("its login can't be refreshed"), "{ran:#?}");
     assert!(fs::read_to_string(&files(&world)[0]).unwrap().contains("secret-refresh-1"));
+}
+
+#[test]
+fn m_h2_t_h3_a_refresh_token_is_sent_to_the_endpoint_that_issued_it_only() {
+    let server = OauthServer::start("expired");
+    let world = server.world();
+    log_in(&world, &["s"]);
+    let file = &files(&world)[0];
+    let mut login: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
+    let issued_by = login["tokenEndpoint"].take();
+    login["tokenEndpoint"] = "http://127.0.0.1:9/token".into();
+    fs::write(file, login.to_string()).unwrap();
+    let ran = world.run(&RUN).code(0);
+    assert!(ran.err.contains("its authorization server has changed"), "{ran:#?}");
+    assert_eq!(server.count("token refresh_token"), 0, "{}", server.log());
+    // The login is kept: the metadata may be right again.
+    login["tokenEndpoint"] = issued_by;
+    fs::write(file, login.to_string()).unwrap();
+    assert!(worked(&world.run(&RUN).code(0)), "{}", server.log());
+    assert_eq!(server.count("token refresh_token"), 1, "{}", server.log());
+}
+
+#[test]
+fn m_h2_t_h3_the_login_of_a_folders_server_gets_no_key_of_the_user() {
+    let world = World::new();
+    let servers = r#"{"mcpServers": {"s": {"url": "http://127.0.0.1:9/${USER_KEY}"}}}"#;
+    let log_in = |name: &str| {
+        let file = world.work(name);
+        fs::write(&file, servers).unwrap();
+        let mut command = world.command(&["mcp", "login", "s", "--mcp", file.to_str().unwrap()]);
+        command.env("USER_KEY", "the-key");
+        Ran::of(command)
+    };
+    let ran = log_in(".mcp.json").code(2);
+    assert!(ran.err.contains("the variable USER_KEY is not set"), "{ran:#?}");
+    // The control: a file that the user has written.
+    let ran = log_in("servers.json");
+    assert!(!ran.err.contains("USER_KEY"), "{ran:#?}");
 }
 
 #[test]
