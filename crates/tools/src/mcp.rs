@@ -11,6 +11,7 @@ mod call;
 mod calls;
 mod client;
 mod content;
+mod driver;
 mod elicitation;
 mod events;
 mod http;

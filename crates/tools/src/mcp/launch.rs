@@ -1,7 +1,6 @@
-//! The thread of a server: starts its program or connects to its address, keeps the list of its
-//! tools, and ends it.
+//! The task of a server: starts its program or connects to its address, keeps the list of its tools,
+//! and ends it.
 
-use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,12 +13,12 @@ use rmcp::service::{
     serve_client_with_lifecycle_and_ct,
 };
 use rmcp::transport::Transport;
-use tokio::runtime::Builder;
 use tokio::sync::{Notify, watch};
 
 use super::calls::Calls;
 use super::client::{self, Client};
 use super::content::cut;
+use super::driver::blocking;
 use super::http::{self, Http, HttpClients, OwnStream};
 use super::http_error;
 use super::listing::{self, Listing};
@@ -46,9 +45,6 @@ const MAX_RETRY_DELAY: Duration = Duration::from_secs(16 * 60);
 /// The most bytes of the reason why an address can't be used.
 const MAX_REASON: usize = 2 * 1024;
 
-/// The size of the thread's stack in bytes.
-const STACK: usize = 1024 * 1024;
-
 /// Everything that is needed to start a server.
 pub(super) struct Launch {
     pub(super) name: String,
@@ -59,9 +55,9 @@ pub(super) struct Launch {
     pub(super) login: ServerLogin,
 }
 
-/// The thread of a server.
-pub(super) struct ServerThread {
-    pub(super) launch: Launch,
+/// The task of a server.
+pub(super) struct ServerTask {
+    pub(super) launch: Arc<Launch>,
     pub(super) control: Arc<Control>,
     pub(super) calls: Calls,
     pub(super) state: watch::Sender<State>,
@@ -98,21 +94,9 @@ impl Launch {
     }
 }
 
-impl ServerThread {
-    /// Spawns the thread.
-    pub(super) fn spawn(self) -> io::Result<()> {
-        let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
-        let name = format!("mcp {}", self.launch.name);
-        let thread = std::thread::Builder::new().name(name).stack_size(STACK);
-        thread.spawn(move || {
-            runtime.block_on(self.run());
-            // Tasks that wait for a user's answer end here.
-            runtime.shutdown_background();
-        })?;
-        Ok(())
-    }
-
-    async fn run(self) {
+impl ServerTask {
+    /// Runs until the session ends, or the server can't be used any more.
+    pub(super) async fn run(self) {
         if let Some(problem) = &self.launch.settings.problem {
             self.state.send_replace(State::Failed(problem.as_str().into()));
             return;
@@ -120,13 +104,15 @@ impl ServerThread {
         let (mut deaths, mut failures) = (0, 0);
         loop {
             self.calls.program_starts();
-            let ended = match self.start().await {
-                Ok((started, listing)) => Ok(self.serve(started, listing).await),
+            // Boxed, so that a server that runs does not keep the memory of its start.
+            let ended = match Box::pin(self.start()).await {
+                Ok((started, listing)) => Ok(Box::pin(self.serve(started, listing)).await),
                 Err(why) => Err(why),
             };
             self.calls.program_ended();
+            let control = Arc::clone(&self.control);
             // Also waits for the supervisor.
-            self.control.finish();
+            blocking(move || control.finish()).await;
             if self.control.close.is_cancelled() {
                 return;
             }
@@ -183,7 +169,9 @@ impl ServerThread {
         let (process, streams) = match &self.launch.settings.url {
             Some(_) => (None, None),
             None => {
-                let Duplex { process, input, output } = self.launch.spawn(&self.control)?;
+                let (launch, control) = (Arc::clone(&self.launch), Arc::clone(&self.control));
+                let spawned = blocking(move || launch.spawn(&control)).await;
+                let Duplex { process, input, output } = spawned?;
                 (Some(process), Some((input, output)))
             }
         };
@@ -234,20 +222,20 @@ impl ServerThread {
                 let started = Started { process, service, fault, tools_changed, subscription };
                 Ok((started, listing))
             }
-            Ok(Err(why)) => Err(self.end(process, fault.take().unwrap_or(why))),
-            Err(_) => Err(self.end(process, format!("it did not answer within {limit} s"))),
+            Ok(Err(why)) => Err(self.end(process, fault.take().unwrap_or(why)).await),
+            Err(_) => Err(self.end(process, format!("it did not answer within {limit} s")).await),
         }
     }
 
     fn http(&self, fault: &Fault) -> Result<Http, String> {
-        let Launch { settings, session, clients, login, .. } = &self.launch;
+        let Launch { settings, session, clients, login, .. } = &*self.launch;
         let grace = session.processes.grace();
         let login = login.clone();
         Http::new(settings, clients, login, grace, self.calls.clone(), fault.clone())
     }
 
     async fn sse(&self, fault: &Fault) -> Result<Sse, String> {
-        let Launch { settings, clients, login, .. } = &self.launch;
+        let Launch { settings, clients, login, .. } = &*self.launch;
         Sse::open(settings, clients, login.clone(), self.calls.clone(), fault.clone()).await
     }
 
@@ -305,31 +293,42 @@ impl ServerThread {
             }
         };
         if !is_open {
-            return self.end(process, fault.take().unwrap_or_default());
+            return self.end(process, fault.take().unwrap_or_default()).await;
         }
         // Closes the streams. A program may end by itself at the end of its input.
         token.cancel();
         let half = self.launch.session.processes.grace() / 2;
         let _ = tokio::time::timeout(half, waiting).await;
-        if let Some(process) = &process {
-            let _ = process.wait_by(Some(Instant::now() + half));
-        }
-        self.end(process, "its session has ended".to_owned())
+        let launch = Arc::clone(&self.launch);
+        blocking(move || {
+            if let Some(process) = &process {
+                let _ = process.wait_by(Some(Instant::now() + half));
+            }
+            launch.end(process, "its session has ended".to_owned())
+        })
+        .await
     }
 
     /// Ends the program and returns the reason, with its error output. Without a reason, the
     /// program has ended by itself.
+    async fn end(&self, process: Option<DuplexProcess>, why: String) -> String {
+        let launch = Arc::clone(&self.launch);
+        blocking(move || launch.end(process, why)).await
+    }
+}
+
+impl Launch {
     fn end(&self, process: Option<DuplexProcess>, why: String) -> String {
         let Some(process) = process else {
             let text = match why.is_empty() || why == CLOSED {
                 true => "it closed the connection".to_owned(),
                 false => why,
             };
-            return cut(&self.launch.without_values(text), MAX_REASON).to_owned();
+            return cut(&self.without_values(text), MAX_REASON).to_owned();
         };
         // Waits for a program that ends by itself, so that its exit code is known.
         let has_ended = why.is_empty() || why.starts_with(CLOSED);
-        let settle = self.launch.session.processes.grace() / 2;
+        let settle = self.session.processes.grace() / 2;
         let by_itself = has_ended.then(|| process.wait_by(Some(Instant::now() + settle))).flatten();
         let (_, _, errors) = process.finish();
         let mut text = match (why.is_empty(), by_itself) {
@@ -341,7 +340,7 @@ impl ServerThread {
         if let Some(errors) = last_lines(&errors) {
             text.push_str(&format!("; it wrote: {errors}"));
         }
-        self.launch.without_values(text)
+        self.without_values(text)
     }
 }
 

@@ -1,6 +1,5 @@
 //! A server as the session sees it: its state, and the handle by which calls reach it.
 
-use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -12,7 +11,8 @@ use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::calls::Calls;
-use super::launch::{Launch, ServerThread};
+use super::driver::Driver;
+use super::launch::{Launch, ServerTask};
 use super::listing::Listing;
 use super::login::ServerLogin;
 use crate::process::Processes;
@@ -41,7 +41,7 @@ pub(super) struct Connection {
     pub(super) listing: Listing,
 }
 
-/// A server of a session, with a thread of its own. The thread ends when [`close`](Self::close) is
+/// A server of a session, with a task of its own. The task ends when [`close`](Self::close) is
 /// called.
 pub(super) struct Server {
     pub(super) name: String,
@@ -57,7 +57,7 @@ pub(super) struct Server {
     login: ServerLogin,
 }
 
-/// The state that the thread of a server shares with its handle.
+/// The state that the task of a server shares with its handle.
 #[derive(Default)]
 pub(super) struct Control {
     /// Cancelled when the session ends.
@@ -90,10 +90,7 @@ impl Control {
 
 impl Server {
     /// Begins to start a server, without waiting for it.
-    ///
-    /// # Errors
-    /// The thread or its runtime can't be created.
-    pub(super) fn start(launch: Launch) -> io::Result<Arc<Self>> {
+    pub(super) fn start(launch: Launch, driver: &Driver) -> Arc<Self> {
         let (state_sender, state) = watch::channel(State::Starting);
         let control = Arc::new(Control::default());
         let calls = Calls::default();
@@ -108,8 +105,9 @@ impl Server {
             control: Arc::clone(&control),
             login: launch.login.clone(),
         };
-        ServerThread { launch, control, calls, state: state_sender }.spawn()?;
-        Ok(Arc::new(server))
+        let launch = Arc::new(launch);
+        driver.spawn(ServerTask { launch, control, calls, state: state_sender }.run());
+        Arc::new(server)
     }
 
     /// The current state.
@@ -126,7 +124,7 @@ impl Server {
         let mut state = self.state.clone();
         if self.has_new_login() {
             self.control.needed.notify_one();
-            // Without its thread, the server has ended.
+            // Without its task, the server has ended.
             let _ = state.wait_for(|state| !matches!(state, State::Failed(_))).await;
         }
         let mut starts = 0;
@@ -166,7 +164,7 @@ impl Server {
     pub(super) async fn gone(&self, connection: &Connection) {
         let mut state = self.state.clone();
         let is_current = |state: &State| matches!(state, State::Ready(ready) if std::ptr::eq(&**ready, connection));
-        // Without its thread, the server is gone, too.
+        // Without its task, the server is gone, too.
         let _ = state.wait_for(|state| !is_current(state)).await;
     }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use holdpoint_common::{McpServer, McpServers, check_mcp_servers};
 
+use super::driver::Driver;
 use super::http::HttpClients;
 use super::launch::Launch;
 use super::listing::{CHOOSE, MAX_SESSION_BYTES, MAX_SESSION_TOOLS};
@@ -27,6 +28,8 @@ pub struct McpSource {
     change: Option<McpServers>,
     clients: HttpClients,
     logins: Option<McpLoginStore>,
+    /// The thread of the servers, once there are some.
+    driver: Option<Driver>,
     /// The servers that were started, by their names.
     servers: BTreeMap<String, Entry>,
     /// Problems that are not reported yet.
@@ -54,6 +57,7 @@ impl McpSource {
             change: Some(settings),
             clients,
             logins: None,
+            driver: None,
             servers: BTreeMap::new(),
             notices: Vec::new(),
             reported_full: false,
@@ -82,6 +86,13 @@ impl McpSource {
             }
             stays
         });
+        if self.driver.is_none() && !settings.is_empty() {
+            match Driver::start() {
+                Ok(driver) => self.driver = Some(driver),
+                Err(error) => self.notices.push(format!("no thread for MCP servers: {error}")),
+            }
+        }
+        let Some(driver) = &self.driver else { return };
         for (name, settings) in settings {
             if self.servers.contains_key(&name) {
                 continue;
@@ -91,15 +102,8 @@ impl McpSource {
             let login = ServerLogin::new(&name, &settings, self.logins.clone(), clients.clone());
             let launch =
                 Launch { name: name.clone(), settings: settings.clone(), session, clients, login };
-            match Server::start(launch) {
-                Ok(server) => {
-                    let entry = Entry { settings, server, seen: None, reported: None };
-                    self.servers.insert(name, entry);
-                }
-                Err(error) => {
-                    self.notices.push(format!("MCP server `{name}`: no thread for it: {error}"));
-                }
-            }
+            let server = Server::start(launch, driver);
+            self.servers.insert(name, Entry { settings, server, seen: None, reported: None });
         }
     }
 
