@@ -29,6 +29,7 @@ mod event;
 mod gaps;
 mod hold;
 mod id;
+mod image;
 mod instructions;
 mod job;
 pub mod json;
@@ -85,6 +86,7 @@ pub use event::{
     AskFact, Body, Delta, Event, Fact, ItemKind, JobFact, PromptFact, RunFact, SessionFact,
     TaskFact, ToolFact, TurnFact,
 };
+pub use image::{Image, ImageType};
 pub use instructions::InstructionFile;
 pub use job::{Job, JobEnd};
 pub use message::{

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::id::{CallId, ItemId};
+use crate::image::Image;
 use crate::output::{HeadAndTail, is_zero};
 use crate::usage::Usage;
 
@@ -195,6 +196,9 @@ pub struct ToolResult {
     pub output: HeadAndTail,
     /// Text that the tool returned at its end.
     pub result: String,
+    /// Images that the tool returned. The text names each of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<Image>,
     /// Files that the call read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub read: Vec<FileMark>,
@@ -211,6 +215,7 @@ impl ToolResult {
             status,
             output: HeadAndTail::default(),
             result: result.into(),
+            images: vec![],
             read: vec![],
             wrote: vec![],
         }

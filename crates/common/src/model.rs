@@ -45,6 +45,11 @@ pub struct ModelSettings {
     /// other servers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens_field: Option<MaxTokensField>,
+    /// Whether the model takes images, which results of tools can have. Default: `true` for
+    /// Anthropic, Gemini and OpenAI itself, `false` for Ollama and for servers that are compatible
+    /// with OpenAI.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub images: Option<bool>,
     /// Prices of the model. Default: none, so that no cost is shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,

@@ -9,9 +9,11 @@ use holdpoint_common::{Limits, ModelSettings, Usage};
 use crate::model::ModelRequest;
 
 mod fit;
+mod images;
 mod tokenizer;
 
 pub use fit::{LeftOut, TooLarge, fit};
+pub(crate) use images::limit_images;
 pub(crate) use tokenizer::Tokenizer;
 
 /// The limits of one request.

@@ -38,6 +38,11 @@ pub trait Model: Send + Sync + 'static {
         true
     }
 
+    /// Whether the model takes images. Results in its requests have none otherwise.
+    fn takes_images(&self) -> bool {
+        false
+    }
+
     /// Whether the next request needs the messages of the conversation. An agent does not in the
     /// middle of its own turn.
     fn needs_messages(&self) -> bool {

@@ -16,6 +16,7 @@ mod elicitation;
 mod events;
 mod http;
 mod http_error;
+mod image;
 mod launch;
 mod listing;
 mod login;

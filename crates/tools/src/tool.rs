@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use holdpoint_common::{EndedProcesses, FileMark};
+use holdpoint_common::{EndedProcesses, FileMark, Image};
 use serde_json::Value;
 
 use crate::act::Act;
@@ -114,6 +114,8 @@ pub struct ToolOutcome {
     pub output: String,
     /// Whether the model should treat this as a failure, such as a command that exited with 1.
     pub failed: bool,
+    /// Images for the model, if it takes any. The output names each of them.
+    pub images: Vec<Image>,
     /// The files that the call has read.
     pub read: Vec<FileMark>,
     /// The files that the call has written.

@@ -127,6 +127,11 @@ fn check_contents(contents: &[Value], found: &mut Vec<String>) {
                     Some(at) => drop(open.remove(at)),
                     None => wrong(format!("a response of `{name}`, which was not called")),
                 }
+            } else if part["inlineData"].is_object() {
+                let data = &part["inlineData"];
+                if role != "user" || !data["mimeType"].is_string() || !data["data"].is_string() {
+                    wrong(format!("an invalid image: {part}"));
+                }
             } else {
                 wrong(format!("an unknown kind of part: {part}"));
             }

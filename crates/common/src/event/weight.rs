@@ -11,6 +11,7 @@ use super::{
 };
 use crate::answer::Answer;
 use crate::ask::{Ask, AskRequest, Question, QuestionOption, QuestionReply};
+use crate::image::Image;
 use crate::message::{AssistantMessage, Block, FileMark, ToolCall, ToolResult};
 use crate::output::HeadAndTail;
 use crate::policy::{PolicyRules, Rule};
@@ -131,7 +132,9 @@ fn result_bytes(result: &ToolResult) -> usize {
     let mark_bytes =
         |mark: &FileMark| size_of_val(mark) + mark.path.len() + optional_text_bytes(&mark.hash);
     let marks: usize = result.read.iter().chain(&result.wrote).map(mark_bytes).sum();
-    output_bytes(&result.output) + result.result.len() + marks
+    let image_bytes = |image: &Image| size_of_val(image) + image.data.len();
+    let images: usize = result.images.iter().map(image_bytes).sum();
+    output_bytes(&result.output) + result.result.len() + images + marks
 }
 
 fn ask_bytes(ask: &Ask) -> usize {

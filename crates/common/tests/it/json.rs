@@ -7,13 +7,14 @@ use holdpoint_common::{
     AgentStart, Answer, AnsweredBy, Ask, AskCloseCause, AskFact, AskId, AskOrigin, AskRequest,
     AsksMode, AssistantMessage, Block, BlockKind, Body, CallId, ContextFill, CutCause, Delta,
     EndedProcesses, Event, Fact, FileMark, Gap, HeadAndTail, HistoryCut, HistoryLimit, Hold,
-    HoldAt, HoldCause, HoldState, InstructionFile, ItemId, ItemKind, Job, JobEnd, JobFact, LastRun,
-    LastTurn, Note, Omission, Omitted, Outcome, PauseKind, PauseRequest, PauseResponse, PolicyMode,
-    PolicyRules, PromptFact, PromptId, Question, QuestionOption, QuestionReply, QuestionRequest,
-    QuestionResponse, QueuedPrompt, Receipt, RefusedClient, RestoreCause, Run, RunEnd, RunFact,
-    RunLimit, RunLimits, RunProgress, RunSettings, SandboxSettings, SessionFact, SessionSettings,
-    SessionStatus, SessionSummary, Snapshot, StopHow, StoppedTool, Task, TaskFact, TaskId,
-    TaskState, Timestamp, ToolCall, ToolFact, ToolResult, ToolStatus, TurnFact, TurnId, Usage, Who,
+    HoldAt, HoldCause, HoldState, Image, ImageType, InstructionFile, ItemId, ItemKind, Job, JobEnd,
+    JobFact, LastRun, LastTurn, Note, Omission, Omitted, Outcome, PauseKind, PauseRequest,
+    PauseResponse, PolicyMode, PolicyRules, PromptFact, PromptId, Question, QuestionOption,
+    QuestionReply, QuestionRequest, QuestionResponse, QueuedPrompt, Receipt, RefusedClient,
+    RestoreCause, Run, RunEnd, RunFact, RunLimit, RunLimits, RunProgress, RunSettings,
+    SandboxSettings, SessionFact, SessionSettings, SessionStatus, SessionSummary, Snapshot,
+    StopHow, StoppedTool, Task, TaskFact, TaskId, TaskState, Timestamp, ToolCall, ToolFact,
+    ToolResult, ToolStatus, TurnFact, TurnId, Usage, Who,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -144,6 +145,7 @@ fn facts() -> Vec<Fact> {
         status: ToolStatus::Ok,
         output: kept(),
         result: "exit code 0".into(),
+        images: vec![Image { media_type: ImageType::Png, data: "iVBORw0KGgo=".into() }],
         read: vec![mark()],
         wrote: vec![mark()],
     };

@@ -222,6 +222,7 @@ impl Measure<'_> {
             // the frame.
             tokens = estimate(message.bytes());
         } else {
+            tokens += message.image_tokens();
             message.texts(|text| tokens += (self.count)(text));
         }
         Size { tokens, lines: message.lines() }
@@ -232,7 +233,8 @@ impl Measure<'_> {
         messages.iter().fold(nothing, |size, message| size + self.message(message))
     }
 
-    /// Cuts the largest results of a unit until it fits, and marks in each how much is missing.
+    /// Cuts the largest results of a unit until it fits, and marks in each how much is missing. A
+    /// result that is cut has no images.
     /// Returns the new size, and how many results were cut.
     fn cut_to_fit(&mut self, unit: &mut [Message], room: Bounds) -> (Size, u64) {
         let mut max_bytes = unit.iter().map(|message| message.bytes() as usize).max().unwrap_or(0);
@@ -254,6 +256,7 @@ impl Measure<'_> {
                         *message = Message::Tool(ToolResult {
                             output: HeadAndTail::default(),
                             result: shortened(&result.to_text(), max_bytes),
+                            images: vec![],
                             ..result.clone()
                         });
                     }
@@ -267,8 +270,12 @@ impl Measure<'_> {
     }
 }
 
-/// The text cut to about `max_bytes`, half from its beginning and half from its end.
+/// The text of a result without its images, cut to about `max_bytes`, half from its beginning and half from its end.
 fn shortened(text: &str, max_bytes: usize) -> String {
+    if text.len() <= max_bytes {
+        // The images of the result are too much.
+        return format!("{text}\n[its images are left out: the conversation has no room for them]");
+    }
     let head = text.floor_char_boundary(max_bytes / 2);
     let tail = text.ceil_char_boundary(text.len() - max_bytes / 2).max(head);
     let mark =

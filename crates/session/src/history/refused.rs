@@ -85,6 +85,7 @@ pub(super) fn omit(messages: &mut Vec<Message>, omitted: Omitted) {
                 messages.push(Message::Tool(ToolResult {
                     output: HeadAndTail::default(),
                     result: RESULT_LEFT_OUT.to_owned(),
+                    images: vec![],
                     ..result
                 }));
             }

@@ -6,8 +6,16 @@ use serde_json::Value;
 
 use super::{Message, ModelEvent, ModelRequest};
 
+/// The tokens of an image, estimated: at most that many at Anthropic, which scales larger images
+/// down, and about that many elsewhere.
+const IMAGE_TOKENS: usize = 1_600;
+
+/// The size of a text that has about as many tokens as an image, in bytes.
+const IMAGE_BYTES: usize = 4 * IMAGE_TOKENS;
+
 impl ModelRequest {
-    /// The size of all texts in bytes, for an estimate of the tokens.
+    /// The size of all texts in bytes, for an estimate of the tokens. An image counts as a text with
+    /// as many tokens.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.fixed_bytes() + self.messages.iter().map(Message::bytes).sum::<u64>()
@@ -23,7 +31,7 @@ impl ModelRequest {
 }
 
 impl Message {
-    /// The size of all texts in bytes.
+    /// The size of all texts in bytes. An image counts as a text with as many tokens.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         let bytes = match self {
@@ -37,7 +45,8 @@ impl Message {
                     .sum::<usize>()
             }
             Self::Tool(result) => {
-                result.output.head.len() + result.output.tail.len() + result.result.len()
+                let images = result.images.len() * IMAGE_BYTES;
+                result.output.head.len() + result.output.tail.len() + result.result.len() + images
             }
         };
         bytes as u64
@@ -57,6 +66,14 @@ impl Message {
                 .map(|text| lines(text))
                 .iter()
                 .sum(),
+        }
+    }
+
+    /// The tokens of all images, estimated.
+    pub(crate) fn image_tokens(&self) -> u64 {
+        match self {
+            Self::Tool(result) => (result.images.len() * IMAGE_TOKENS) as u64,
+            Self::User(_) | Self::Assistant(_) => 0,
         }
     }
 

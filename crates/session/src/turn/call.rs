@@ -256,9 +256,9 @@ fn end_of_returned_call(
         }
     };
     let result = match outcome {
-        Ok(ToolOutcome { output, failed, read, wrote }) => {
+        Ok(ToolOutcome { output, failed, images, read, wrote }) => {
             let status = if failed { ToolStatus::Error } else { ToolStatus::Ok };
-            ToolResult { read, wrote, ..result_with(status, output) }
+            ToolResult { images, read, wrote, ..result_with(status, output) }
         }
         Err(error @ ToolError::Denied { .. }) => result_with(ToolStatus::Denied, error.to_string()),
         Err(error @ ToolError::Interrupted) => {

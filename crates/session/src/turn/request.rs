@@ -27,6 +27,7 @@ impl Runner {
         };
         // The conversation is from before this content was added.
         content.into_iter().for_each(|text| history::add_content(&mut messages, text));
+        context::limit_images(&mut messages, self.env.model.takes_images());
         self.omissible = omissible;
         self.refusals = refusals;
         let request = ModelRequest {

@@ -115,8 +115,9 @@ impl<'a> Call<'a> {
 
     /// The outcome of a call: its content is output, which is bounded as that of every tool.
     fn outcome(&self, result: &CallToolResult) -> ToolOutcome {
-        self.context.output(&content::text(result));
-        ToolOutcome { failed: result.is_error == Some(true), ..ToolOutcome::default() }
+        let (text, images) = content::text_and_images(result);
+        self.context.output(&text);
+        ToolOutcome { failed: result.is_error == Some(true), images, ..ToolOutcome::default() }
     }
 
     /// Sends a request, and returns its result.

@@ -1,11 +1,25 @@
-//! The text of a tool's result.
+//! The text and the images of a tool's result.
 
+use holdpoint_common::Image;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 
-/// The text of a result for the model and the clients. Structured content is its JSON, images and
-/// other data are lines that name them.
-pub(super) fn text(result: &CallToolResult) -> String {
-    let mut lines: Vec<String> = result.content.iter().map(block).collect();
+use super::image::Images;
+
+/// The text of a result for the model and the clients, and the images for the model. In the text,
+/// structured content is its JSON, and lines name images and other data.
+pub(super) fn text_and_images(result: &CallToolResult) -> (String, Vec<Image>) {
+    let mut images = Images::default();
+    let mut line = |content: &ContentBlock| match content {
+        ContentBlock::Image(image) => {
+            let note = match images.add(&image.data) {
+                Ok(()) => String::new(),
+                Err(why) => format!(": not shown, {why}"),
+            };
+            data_line("image", &image.mime_type, &image.data, &note)
+        }
+        other => block(other),
+    };
+    let mut lines: Vec<String> = result.content.iter().map(&mut line).collect();
     // Servers repeat structured content as text, for clients that don't read it.
     if let Some(structured) = &result.structured_content {
         let json = structured.to_string();
@@ -25,9 +39,10 @@ pub(super) fn text(result: &CallToolResult) -> String {
         lines.push("[the result is empty]".to_owned());
     }
     lines.iter_mut().filter(|line| !line.ends_with('\n')).for_each(|line| line.push('\n'));
-    lines.concat()
+    (lines.concat(), images.accepted)
 }
 
+/// The text of content without its images.
 pub(super) fn block(block: &ContentBlock) -> String {
     match block {
         ContentBlock::Text(text) => text.text.clone(),
@@ -62,10 +77,14 @@ pub(super) fn resource(contents: &ResourceContents) -> String {
     }
 }
 
-/// A line that names data which is not text.
+/// A line that names data that is not shown.
 fn data(kind: &str, mime_type: &str, base64: &str) -> String {
+    data_line(kind, mime_type, base64, ": not shown")
+}
+
+fn data_line(kind: &str, mime_type: &str, base64: &str, note: &str) -> String {
     let bytes = base64.trim_end_matches('=').len() * 3 / 4;
-    format!("[{kind}, {mime_type}, {bytes} bytes: not shown]")
+    format!("[{kind}, {mime_type}, {bytes} bytes{note}]")
 }
 
 /// The longest beginning of a text with at most `max` bytes.
@@ -75,12 +94,13 @@ pub(super) fn cut(text: &str, max: usize) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use holdpoint_common::ImageType;
     use serde_json::json;
 
     use super::*;
 
     fn text_of(result: serde_json::Value) -> String {
-        text(&serde_json::from_value(result).unwrap())
+        text_and_images(&serde_json::from_value(result).unwrap()).0
     }
 
     #[test]
@@ -95,11 +115,22 @@ mod tests {
         ]});
         assert_eq!(
             text_of(all),
-            "one\n[image, image/png, 4 bytes: not shown]\n[audio, audio/wav, 3 bytes: not shown]\n\
+            "one\n\
+             [image, image/png, 4 bytes: not shown, it is not a PNG, JPEG or WebP image]\n\
+             [audio, audio/wav, 3 bytes: not shown]\n\
              [link to file:///a: the a]\n[resource x://t]\ninside\n\
              [resource x://b, unknown type, 3 bytes: not shown]\n"
         );
         assert_eq!(text_of(json!({"content": []})), "[the result is empty]\n");
+    }
+
+    #[test]
+    fn m_h2_an_image_is_named_in_the_text_and_returned() {
+        let image = json!({"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/jpeg"});
+        let result = serde_json::from_value(json!({"content": [image]})).unwrap();
+        let (text, images) = text_and_images(&result);
+        assert_eq!(text, "[image, image/jpeg, 8 bytes]\n");
+        assert_eq!(images, [Image { media_type: ImageType::Png, data: "iVBORw0KGgo=".into() }]);
     }
 
     #[test]

@@ -137,6 +137,9 @@ def call(request):
             sys.stdout.write("this is not a message " * 20 + "\n")
         sys.stdout.flush()
         time.sleep(1000)
+    if KIND == "image":
+        image = {"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"}
+        return answer(request, {"content": [image, {"type": "text", "text": "an image"}]})
     if KIND == "wrong-result":
         return answer(request, {"tools": "none"})
     if KIND == "error":

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use agent_client_protocol_schema::v1::{
-    Content, Diff, Meta, Terminal, ToolCall as ShownCall, ToolCallContent, ToolCallLocation,
-    ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
+    Content, ContentBlock, Diff, ImageContent, Meta, Terminal, ToolCall as ShownCall,
+    ToolCallContent, ToolCallLocation, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields,
+    ToolKind,
 };
-use holdpoint_common::{Ask, CallId, HeadAndTail, ToolCall, ToolResult, ToolStatus};
+use holdpoint_common::{Ask, CallId, HeadAndTail, Image, ToolCall, ToolResult, ToolStatus};
 use holdpoint_tools::shown::prose_line;
 use serde_json::{Value, json};
 
@@ -192,6 +193,7 @@ impl Call {
         } else if !text.is_empty() {
             content.push(quoted(&text));
         }
+        content.extend(result.into_iter().flat_map(|result| &result.images).map(image));
         content.extend(self.notes.iter().map(|note| plain(note.clone())));
         content
     }
@@ -201,6 +203,11 @@ impl Call {
 fn call_title(ask: &Ask) -> String {
     let message = prose_line(ask.request.message());
     format!("{}: {message}", prose_line(ask.request.tool_name()))
+}
+
+fn image(image: &Image) -> ToolCallContent {
+    let content = ImageContent::new(&*image.data, image.media_type.as_str());
+    ToolCallContent::Content(Content::new(ContentBlock::Image(content)))
 }
 
 /// A paragraph of text.

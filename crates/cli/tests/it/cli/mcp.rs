@@ -3,6 +3,7 @@
 use std::fs;
 
 use holdpoint_common::{Fact, ToolFact, TurnFact};
+use holdpoint_tests::model_server::{ModelServer, Reply, Wire};
 use rustix::process::{Signal, kill_process};
 
 use crate::world::World;
@@ -56,6 +57,32 @@ fn m_h2_a_tool_of_a_server_is_called_after_a_confirm() {
     }
     let ran = world.play(&["--policy", "all", "--deny", "mcp(s w*)"], CALL).code(0);
     assert!(ran.err.contains("denied by the rule `mcp(s w*)`"), "{ran:#?}");
+}
+
+#[test]
+fn m_h2_an_image_of_a_server_reaches_a_model_that_takes_images() {
+    let server = ModelServer::start();
+    let world = World::new();
+    for (settings, takes_images) in [("", true), ("images = false", false)] {
+        let base_url = server.url(Wire::Anthropic);
+        configure(
+            &world,
+            "image",
+            &format!(
+                "model = \"anthropic/m\"\n[providers.anthropic]\napi_key = \"k\"\nbase_url = \"{base_url}\"\n\
+             [models.\"anthropic/m\"]\n{settings}\n"
+            ),
+        );
+        server
+            .reply(Reply::stream().call(0, "mcp__s__work", "{}").finish("tool_calls"))
+            .reply(Reply::text(["done"]));
+        let ran = world.run(&["run", "--policy", "all", "--model", "anthropic/m", "go"]).code(0);
+        assert!(ran.err.contains("[image, image/png, 8 bytes]"), "{ran:#?}");
+        let sent = server.requests().pop().unwrap().body["messages"][2].to_string();
+        assert_eq!(sent.contains(r#""data":"iVBORw0KGgo=""#), takes_images, "{sent}");
+        assert!(sent.contains("an image"), "{sent}");
+        server.assert_no_violations();
+    }
 }
 
 #[test]

@@ -225,6 +225,15 @@ impl<P: Protocol> Model for Remote<P> {
         ModelSettings { max_output: self.protocol.max_output(), ..settings }
     }
 
+    fn takes_images(&self) -> bool {
+        let endpoint = self.protocol.endpoint();
+        endpoint.settings.images.unwrap_or_else(|| match endpoint.provider {
+            Provider::Anthropic | Provider::Gemini => true,
+            Provider::OpenAi => endpoint.is_providers_own(),
+            Provider::Ollama => false,
+        })
+    }
+
     fn stream(&self, request: &ModelRequest) -> ModelStream {
         match self.open(request) {
             Ok(answer) => answer,
@@ -251,6 +260,9 @@ pub(super) fn wire_name(name: &str) -> Cow<'_, str> {
         .collect();
     Cow::Owned(if replaced.is_empty() { "unknown".to_owned() } else { replaced })
 }
+
+/// The text before images that follow the results of tools, where a result itself can have none.
+pub(super) const IMAGES: &str = "[The images of the tool results above, in order:]";
 
 /// A tool's result for the model. It is never empty, because some providers refuse that.
 pub(super) fn result_text(result: &ToolResult) -> String {

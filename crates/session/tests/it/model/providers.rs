@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdpoint_common::{
-    AssistantMessage, Block, BlockKind, CallId, ItemId, ModelSettings, ToolCall, ToolResult,
-    ToolStatus,
+    AssistantMessage, Block, BlockKind, CallId, Image, ImageType, ItemId, ModelSettings, ToolCall,
+    ToolResult, ToolStatus,
 };
 use holdpoint_session::model::{Message, ModelError, ModelEvent, ModelRequest};
 use holdpoint_tests::model_answer::{
@@ -176,6 +176,77 @@ async fn m_e6_an_answer_cut_by_the_output_limit_is_reported() {
     for wire in Wire::ALL {
         let events = play(wire, Reply::stream().say("a").say("b").finish("length")).await;
         assert_eq!(events, [text("ab"), usage(), Ok(ModelEvent::OutputLimit)], "{wire:?}");
+    }
+}
+
+/// The results of two calls, the first with two images.
+fn results_with_images() -> ModelRequest {
+    let image = |media_type, data: &str| Image { media_type, data: data.into() };
+    let images = vec![image(ImageType::Png, "iVBO"), image(ImageType::Jpeg, "/9j/")];
+    let mut request = conversation(None);
+    request.messages.truncate(4);
+    if let Message::Tool(result) = &mut request.messages[2] {
+        result.images = images;
+    }
+    request
+}
+
+#[tokio::test]
+async fn m_h2_images_are_sent_as_each_provider_wants_them() {
+    let title = "[The images of the tool results above, in order:]";
+    let url = |url: &str| json!({"type": "image_url", "image_url": {"url": url}});
+    let source = |media_type: &str, data: &str| {
+        let source = json!({"type": "base64", "media_type": media_type, "data": data});
+        json!({"type": "image", "source": source})
+    };
+    let inline =
+        |mime_type: &str, data: &str| json!({"inlineData": {"mimeType": mime_type, "data": data}});
+    for (wire, name, path, expected) in [
+        (
+            Wire::OpenAi,
+            "gpt-5",
+            "/messages/5",
+            json!({"role": "user", "content": [
+                {"type": "text", "text": title},
+                url("data:image/png;base64,iVBO"),
+                url("data:image/jpeg;base64,/9j/"),
+            ]}),
+        ),
+        (
+            Wire::Anthropic,
+            "claude",
+            "/messages/2/content/0/content",
+            json!([
+                {"type": "text", "text": "no"},
+                source("image/png", "iVBO"),
+                source("image/jpeg", "/9j/"),
+            ]),
+        ),
+        (
+            Wire::Gemini,
+            "gemini-3-pro",
+            "/contents/2/parts/0/functionResponse/parts",
+            json!([inline("image/png", "iVBO"), inline("image/jpeg", "/9j/"),]),
+        ),
+        (
+            Wire::Gemini,
+            "gemini-2.5-pro",
+            "/contents/3/parts",
+            json!([
+                {"text": title},
+                inline("image/png", "iVBO"),
+                inline("image/jpeg", "/9j/"),
+            ]),
+        ),
+        (Wire::Ollama, "llava", "/messages/3/images", json!(["iVBO", "/9j/"])),
+    ] {
+        let server = ModelServer::start();
+        server.reply(Reply::text(["ok"]));
+        let model = named(name, wire, &server, &ModelSettings::default());
+        ask(&*model, results_with_images()).await;
+        server.assert_no_violations();
+        let body = server.request(0).body;
+        assert_eq!(body.pointer(path), Some(&expected), "{wire:?} {name}: {body}");
     }
 }
 

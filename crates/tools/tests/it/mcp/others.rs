@@ -3,7 +3,9 @@
 use std::fs;
 use std::process::Command;
 
-use holdpoint_common::{AskRequest, McpServer, QuestionReply, QuestionResponse, SandboxLevel};
+use holdpoint_common::{
+    AskRequest, Image, ImageType, McpServer, QuestionReply, QuestionResponse, SandboxLevel,
+};
 use holdpoint_tools::AskReply;
 use holdpoint_tools::testing::Bench;
 use serde_json::json;
@@ -40,8 +42,10 @@ fn m_h2_server_everything_is_called() {
     let echo = session.output("echo", json!({"message": "hold"}));
     assert_eq!(echo, "Echo: hold\n");
     assert!(session.output("get-sum", json!({"a": 2, "b": 40})).contains("42"));
-    let image = session.output("get-tiny-image", json!({}));
-    assert!(image.contains("[image, image/png, "), "{image}");
+    let called = session.call("mcp__s__get-tiny-image", json!({}));
+    assert!(called.output.contains("[image, image/png, "), "{called:?}");
+    let images = called.result.unwrap().images;
+    assert!(matches!(&images[..], [Image { media_type: ImageType::Png, .. }]), "{images:?}");
     let structured = session.output("get-structured-content", json!({"location": "Chicago"}));
     assert_eq!(structured.matches("temperature").count(), 1, "{structured}");
     let wrong = session.call("mcp__s__get-sum", json!({"a": "x"}));

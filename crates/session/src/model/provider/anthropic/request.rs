@@ -8,7 +8,8 @@
 use std::borrow::Cow;
 
 use holdpoint_common::{
-    AssistantMessage, Block as AnswerBlock, BlockKind, ModelSettings, Part, ToolCall, ToolStatus,
+    AssistantMessage, Block as AnswerBlock, BlockKind, ModelSettings, Part, ToolCall, ToolResult,
+    ToolStatus,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -80,10 +81,33 @@ enum Block<'a> {
     },
     ToolResult {
         tool_use_id: Cow<'a, str>,
-        content: String,
+        content: ResultContent<'a>,
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         is_error: bool,
     },
+}
+
+/// The content of a result.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum ResultContent<'a> {
+    Text(String),
+    /// The text, then the images.
+    WithImages(Vec<ResultBlock<'a>>),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum ResultBlock<'a> {
+    Text { text: String },
+    Image { source: Source<'a> },
+}
+
+#[derive(Serialize)]
+struct Source<'a> {
+    r#type: &'static str,
+    media_type: &'static str,
+    data: &'a str,
 }
 
 /// Marks the end of a prefix that the provider should cache.
@@ -176,7 +200,7 @@ fn entries<'a>(messages: &'a [Message], ids: &CallIds<'a>) -> Vec<Entry<'a>> {
             Message::Tool(result) => {
                 let block = Block::ToolResult {
                     tool_use_id: ids.get(result.call),
-                    content: result_text(result),
+                    content: result_content(result),
                     is_error: result.status != ToolStatus::Ok,
                 };
                 (Role::User, vec![block.into()])
@@ -189,6 +213,21 @@ fn entries<'a>(messages: &'a [Message], ids: &CallIds<'a>) -> Vec<Entry<'a>> {
         }
     }
     entries
+}
+
+fn result_content(result: &ToolResult) -> ResultContent<'_> {
+    let text = result_text(result);
+    if result.images.is_empty() {
+        return ResultContent::Text(text);
+    }
+    let images = result.images.iter().map(|image| ResultBlock::Image {
+        source: Source {
+            r#type: "base64",
+            media_type: image.media_type.as_str(),
+            data: &image.data,
+        },
+    });
+    ResultContent::WithImages([ResultBlock::Text { text }].into_iter().chain(images).collect())
 }
 
 fn answer_blocks<'a>(answer: &'a AssistantMessage, ids: &CallIds<'a>) -> Vec<Content<'a>> {

@@ -5,7 +5,7 @@
 //! left out.
 
 use holdpoint_common::{
-    AssistantMessage, Block, BlockKind, CallId, Part as AnswerPart, ToolStatus,
+    AssistantMessage, Block, BlockKind, CallId, Image, Part as AnswerPart, ToolStatus,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::SIGNATURE_PREFIX;
-use crate::model::provider::remote::{CallIds, Endpoint, result_text, wire_name};
+use crate::model::provider::remote::{CallIds, Endpoint, IMAGES, result_text, wire_name};
 use crate::model::{Message, ModelRequest};
 
 /// The body of a request.
@@ -58,6 +58,8 @@ struct Part<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     function_response: Option<FunctionResponse<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    inline_data: Option<InlineData<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     thought_signature: Option<&'a str>,
 }
 
@@ -75,6 +77,16 @@ struct FunctionResponse<'a> {
     id: Option<Cow<'a, str>>,
     name: Cow<'a, str>,
     response: Response,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    parts: Vec<Part<'a>>,
+}
+
+/// An image.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct InlineData<'a> {
+    mime_type: &'static str,
+    data: &'a str,
 }
 
 #[derive(Serialize)]
@@ -131,9 +143,9 @@ impl<'a> Body<'a> {
             thinking_budget: settings.thinking,
             thinking_level: settings.effort.as_deref(),
         });
-        // Models before 3 accept no ids.
-        let with_ids = generation.is_none_or(|(major, _)| major >= 3);
-        let ids = with_ids.then(|| CallIds::new(endpoint, &request.messages));
+        // Models before 3 accept no ids, and no images inside of a response.
+        let is_new = generation.is_none_or(|(major, _)| major >= 3);
+        let ids = is_new.then(|| CallIds::new(endpoint, &request.messages));
         Self {
             contents: contents(&request.messages, ids.as_ref()),
             system_instruction: (!request.system.is_empty()).then(|| Instruction {
@@ -149,13 +161,19 @@ impl<'a> Body<'a> {
     }
 }
 
-/// Converts the messages. `ids` has the ids of calls and their responses, if they carry any.
+/// Converts the messages. `ids` has the ids of calls and their responses, if they carry any. Images
+/// are then parts of their response, and otherwise follow the responses.
 fn contents<'a>(messages: &'a [Message], ids: Option<&CallIds<'a>>) -> Vec<Content<'a>> {
     let id = |call: CallId| ids.map(|ids| ids.get(call));
     // The tool of each call, which the response has to name as well.
     let mut tools: HashMap<CallId, &str> = HashMap::new();
     let mut contents: Vec<Content<'a>> = Vec::with_capacity(messages.len());
+    // The images of the responses before, if they are not parts of these.
+    let mut images: Vec<Part<'a>> = Vec::new();
     for message in messages {
+        if !matches!(message, Message::Tool(_)) {
+            contents.extend(images_content(&mut images));
+        }
         let (role, parts) = match message {
             Message::User(words) => {
                 (Role::User, vec![Part { text: Some(words), ..Part::default() }])
@@ -172,8 +190,12 @@ fn contents<'a>(messages: &'a [Message], ids: Option<&CallIds<'a>>) -> Vec<Conte
                     Response::Error(text)
                 };
                 let name = wire_name(tools.get(&result.call).copied().unwrap_or_default());
+                let mut parts: Vec<_> = result.images.iter().map(image).collect();
+                if ids.is_none() {
+                    images.append(&mut parts);
+                }
                 let function_response =
-                    Some(FunctionResponse { id: id(result.call), name, response });
+                    Some(FunctionResponse { id: id(result.call), name, response, parts });
                 let part = Part { function_response, ..Part::default() };
                 match contents.last_mut() {
                     Some(last)
@@ -190,7 +212,23 @@ fn contents<'a>(messages: &'a [Message], ids: Option<&CallIds<'a>>) -> Vec<Conte
             contents.push(Content { role, parts });
         }
     }
+    contents.extend(images_content(&mut images));
     contents
+}
+
+/// The content with these images, in the order of the responses; `None` if there are none.
+fn images_content<'a>(images: &mut Vec<Part<'a>>) -> Option<Content<'a>> {
+    let title = Part { text: Some(IMAGES), ..Part::default() };
+    let has_images = !images.is_empty();
+    has_images.then(|| Content {
+        role: Role::User,
+        parts: [title].into_iter().chain(images.drain(..)).collect(),
+    })
+}
+
+fn image(image: &Image) -> Part<'_> {
+    let data = InlineData { mime_type: image.media_type.as_str(), data: &image.data };
+    Part { inline_data: Some(data), ..Part::default() }
 }
 
 fn answer_parts<'a>(

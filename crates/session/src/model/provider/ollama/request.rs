@@ -60,6 +60,8 @@ enum Entry<'a> {
         content: String,
         tool_name: Cow<'a, str>,
         tool_call_id: Cow<'a, str>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        images: Vec<&'a str>,
     },
 }
 
@@ -108,6 +110,7 @@ impl<'a> Body<'a> {
                 content: result_text(result),
                 tool_name: wire_name(tools.get(&result.call).copied().unwrap_or_default()),
                 tool_call_id: ids.get(result.call),
+                images: result.images.iter().map(|image| &*image.data).collect(),
             }),
         };
         let settings = &endpoint.settings;

@@ -7,13 +7,13 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use holdpoint_common::{AssistantMessage, Block, BlockKind, MaxTokensField};
+use holdpoint_common::{AssistantMessage, Block, BlockKind, Image, MaxTokensField};
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::{DETAILS_PREFIX, EXTRA_PREFIX, FIELD_PREFIX};
-use crate::model::provider::remote::{CallIds, Endpoint, result_text, wire_name};
+use crate::model::provider::remote::{CallIds, Endpoint, IMAGES, result_text, wire_name};
 use crate::model::{Message, ModelRequest};
 
 /// The body of a request.
@@ -41,7 +41,8 @@ struct StreamOptions {
     include_usage: bool,
 }
 
-// Text is sent as one string, never as a list of parts, which older servers refuse.
+// Text is sent as one string, never as a list of parts, which older servers refuse. Results of
+// tools can have no images, so these follow the results of an answer as a message of the user.
 #[derive(Serialize)]
 #[serde(tag = "role", rename_all = "lowercase")]
 enum Entry<'a> {
@@ -50,6 +51,10 @@ enum Entry<'a> {
     },
     User {
         content: &'a str,
+    },
+    #[serde(rename = "user")]
+    Images {
+        content: Vec<Part<'a>>,
     },
     Assistant {
         content: Option<String>,
@@ -69,6 +74,18 @@ enum Entry<'a> {
         tool_call_id: Cow<'a, str>,
         content: String,
     },
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Part<'a> {
+    Text { text: &'a str },
+    ImageUrl { image_url: ImageUrl },
+}
+
+#[derive(Serialize)]
+struct ImageUrl {
+    url: String,
 }
 
 #[derive(Serialize)]
@@ -103,8 +120,6 @@ struct Definition<'a> {
 impl<'a> Body<'a> {
     /// Builds the request to this endpoint.
     pub(super) fn new(endpoint: &'a Endpoint, request: &'a ModelRequest) -> Self {
-        let system =
-            (!request.system.is_empty()).then_some(Entry::System { content: &request.system });
         let settings = &endpoint.settings;
         let max_output = settings.max_output;
         let field = settings.max_tokens_field.unwrap_or(if endpoint.is_providers_own() {
@@ -116,29 +131,9 @@ impl<'a> Body<'a> {
             MaxTokensField::MaxCompletionTokens => (max_output, None),
             MaxTokensField::MaxTokens => (None, max_output),
         };
-        let ids = CallIds::new(endpoint, &request.messages);
-        let turn_start = request.messages.iter().rposition(Message::is_prompt).unwrap_or(0);
-        let entry = |(at, message): (usize, &'a Message)| match message {
-            Message::User(content) => Some(Entry::User { content }),
-            Message::Assistant(answer) => {
-                let origin = if endpoint.answered(answer) {
-                    AnswerOrigin::Own { in_open_turn: at > turn_start }
-                } else {
-                    AnswerOrigin::Others
-                };
-                assistant(answer, &ids, origin)
-            }
-            Message::Tool(result) => Some(Entry::Tool {
-                tool_call_id: ids.get(result.call),
-                content: result_text(result),
-            }),
-        };
         Self {
             model: &endpoint.model,
-            messages: system
-                .into_iter()
-                .chain(request.messages.iter().enumerate().filter_map(entry))
-                .collect(),
+            messages: entries(endpoint, request),
             tools: request.tools.iter().map(|spec| tool(spec)).collect(),
             stream: true,
             stream_options: settings
@@ -150,6 +145,55 @@ impl<'a> Body<'a> {
             max_tokens,
         }
     }
+}
+
+fn entries<'a>(endpoint: &Endpoint, request: &'a ModelRequest) -> Vec<Entry<'a>> {
+    let ids = CallIds::new(endpoint, &request.messages);
+    let turn_start = request.messages.iter().rposition(Message::is_prompt).unwrap_or(0);
+    let mut entries = Vec::with_capacity(request.messages.len() + 1);
+    if !request.system.is_empty() {
+        entries.push(Entry::System { content: &request.system });
+    }
+    // The images of the results before.
+    let mut images: Vec<&Image> = Vec::new();
+    for (at, message) in request.messages.iter().enumerate() {
+        if !matches!(message, Message::Tool(_)) {
+            entries.extend(images_entry(&mut images));
+        }
+        match message {
+            Message::User(content) => entries.push(Entry::User { content }),
+            Message::Assistant(answer) => {
+                let origin = if endpoint.answered(answer) {
+                    AnswerOrigin::Own { in_open_turn: at > turn_start }
+                } else {
+                    AnswerOrigin::Others
+                };
+                entries.extend(assistant(answer, &ids, origin));
+            }
+            Message::Tool(result) => {
+                images.extend(&result.images);
+                entries.push(Entry::Tool {
+                    tool_call_id: ids.get(result.call),
+                    content: result_text(result),
+                });
+            }
+        }
+    }
+    entries.extend(images_entry(&mut images));
+    entries
+}
+
+/// The message with these images, in the order of the results; `None` if there are none.
+fn images_entry<'a>(images: &mut Vec<&Image>) -> Option<Entry<'a>> {
+    if images.is_empty() {
+        return None;
+    }
+    let url = |image: &Image| format!("data:{};base64,{}", image.media_type.as_str(), image.data);
+    let parts =
+        images.drain(..).map(|image| Part::ImageUrl { image_url: ImageUrl { url: url(image) } });
+    Some(Entry::Images {
+        content: [Part::Text { text: IMAGES }].into_iter().chain(parts).collect(),
+    })
 }
 
 /// Whether an answer is from the model that the request goes to.
