@@ -49,8 +49,9 @@ pub trait Tool: Send {
     /// The [`ToolError`] that the model gets.
     fn call(&mut self, input: Value, context: &ToolContext) -> Result<ToolOutcome, ToolError>;
 
-    /// Notes, for this reason, that the call does not run: its input is invalid, or the policy or the
-    /// user has denied it. Returns at once. The instance is dropped then. Not used if the turn was cut.
+    /// Notes, for this reason, that the call does not run: its input is invalid, its intent has
+    /// panicked, or the policy or the user has denied it. Returns at once. The instance is dropped
+    /// then. Not used if the turn was cut.
     fn not_run(&mut self, why: &str) {
         let _ = why;
     }

@@ -50,21 +50,23 @@ impl<'scope, 'env> Asks<'scope, 'env> {
         self.open == 0
     }
 
-    /// Asks the user.
+    /// Asks the user. If that is not possible, the request is denied.
     pub(super) fn raise(&mut self, request: Permission, judgement: &Judgement, intent: Intent) {
         let Intent { message, details, .. } = intent;
         let raised = self.context.raise_confirm(judgement, message, details);
-        let (sender, subject, id) = (self.sender.clone(), self.subject.clone(), request.id.clone());
+        let (sender, subject, asked) = (self.sender.clone(), self.subject.clone(), request.clone());
         let wait = move || {
             let response = raised.wait(&subject);
             // There is room for each open Confirm.
-            let _ = sender.try_send(Answered { request, response });
+            let _ = sender.try_send(Answered { request: asked, response });
         };
+        self.open += 1;
         let thread = Builder::new().name("agent ask".to_owned()).stack_size(STACK);
-        match thread.spawn_scoped(self.scope, wait) {
-            Ok(_) => self.open += 1,
-            // The request is cancelled at the end of the turn.
-            Err(error) => tracing::error!(%error, %id, "no thread for the ask of an agent"),
+        if let Err(error) = thread.spawn_scoped(self.scope, wait) {
+            tracing::error!(%error, "no thread for the ask of an agent");
+            let reason = Some("the user could not be asked".to_owned());
+            let response = Some(PauseResponse::Denied { reason });
+            let _ = self.sender.try_send(Answered { request, response });
         }
     }
 

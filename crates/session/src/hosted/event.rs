@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::protocol::TurnReply;
 
 /// A permission request.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Permission {
     /// The id of the request.
     pub(super) id: Value,

@@ -3,6 +3,7 @@
 
 use std::cell::Cell;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 
 use futures_util::FutureExt;
@@ -98,6 +99,38 @@ impl<T: Serve> ServedTool<T> {
         Ok((number.ok_or_else(|| ToolError::input("the request has no number"))?, input))
     }
 
+    /// Serves the request with this number. A panic of the tool also is an error of the request, and
+    /// continues then.
+    fn serve(
+        &mut self,
+        number: u64,
+        input: Value,
+        context: &ToolContext,
+    ) -> Result<ToolOutcome, ToolError> {
+        let serving = AssertUnwindSafe(|| self.tool.serve(input.clone(), context));
+        match catch_unwind(serving) {
+            Ok(Ok((outcome, done))) => {
+                let job = matches!(done, Done::Terminal(_)).then(|| context.call_id());
+                if !self.reply(number, Ok(done), context) {
+                    // The agent has ended meanwhile.
+                    job.into_iter().for_each(|job| context.background().begin_stop(job));
+                }
+                Ok(outcome)
+            }
+            Ok(Err(ToolError::Interrupted)) => Err(ToolError::Interrupted),
+            Ok(Err(error)) => {
+                self.reply(number, Err(self.error(&input, &error)), context);
+                Err(error)
+            }
+            Err(panic) => {
+                let message = "the tool panicked".to_owned();
+                let error = RpcError { code: INTERNAL_ERROR, message };
+                self.reply(number, Err(error), context);
+                resume_unwind(panic)
+            }
+        }
+    }
+
     /// The error of the agent's request.
     fn error(&self, input: &Value, error: &ToolError) -> RpcError {
         let path = input.get("path").and_then(Value::as_str).filter(|_| self.tool.name() == READ);
@@ -175,21 +208,7 @@ impl<T: Serve> Tool for ServedTool<T> {
         if !link.ok_or(ToolError::Interrupted)?.is_waiting_for(number) {
             return Err(no_longer_waits());
         }
-        match self.tool.serve(input.clone(), context) {
-            Ok((outcome, done)) => {
-                let job = matches!(done, Done::Terminal(_)).then(|| context.call_id());
-                if !self.reply(number, Ok(done), context) {
-                    // The agent has ended meanwhile.
-                    job.into_iter().for_each(|job| context.background().begin_stop(job));
-                }
-                Ok(outcome)
-            }
-            Err(ToolError::Interrupted) => Err(ToolError::Interrupted),
-            Err(error) => {
-                self.reply(number, Err(self.error(&input, &error)), context);
-                Err(error)
-            }
-        }
+        self.serve(number, input, context)
     }
 
     fn not_run(&mut self, why: &str) {
@@ -200,5 +219,104 @@ impl<T: Serve> Tool for ServedTool<T> {
             link.finish_request(number, Err(RpcError { code: INTERNAL_ERROR, message }));
             let _ = link.flush().now_or_never();
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use holdpoint_common::AgentSettings;
+    use holdpoint_tools::testing::Bench;
+    use tokio::runtime::Builder;
+
+    use super::*;
+    use crate::hosted::link::Link;
+    use crate::hosted::protocol::ClientRequest;
+
+    /// A tool that panics when it is used.
+    struct Panics;
+
+    impl Tool for Panics {
+        fn name(&self) -> &str {
+            "panics"
+        }
+
+        fn description(&self) -> &str {
+            "Panics"
+        }
+
+        fn schema(&self) -> Value {
+            json!({ "type": "object" })
+        }
+
+        fn intent(&self, _: &Value, _: &Workspace) -> Result<Intent, ToolError> {
+            panic!("the intent fell over")
+        }
+
+        fn call(&mut self, _: Value, _: &ToolContext) -> Result<ToolOutcome, ToolError> {
+            panic!("the call fell over")
+        }
+    }
+
+    impl Serve for Panics {
+        fn serve(
+            &mut self,
+            input: Value,
+            context: &ToolContext,
+        ) -> Result<(ToolOutcome, Done), ToolError> {
+            Ok((self.call(input, context)?, Done::Written))
+        }
+    }
+
+    /// Serves the request 1 as a call.
+    struct Serving(ServedTool<Panics>);
+
+    impl Tool for Serving {
+        fn name(&self) -> &str {
+            self.0.name()
+        }
+
+        fn description(&self) -> &str {
+            self.0.description()
+        }
+
+        fn schema(&self) -> Value {
+            self.0.schema()
+        }
+
+        fn intent(&self, input: &Value, workspace: &Workspace) -> Result<Intent, ToolError> {
+            self.0.intent(input, workspace)
+        }
+
+        fn call(&mut self, input: Value, context: &ToolContext) -> Result<ToolOutcome, ToolError> {
+            let serving = AssertUnwindSafe(|| self.0.serve(1, input, context));
+            catch_unwind(serving).unwrap_or_else(|_| Err(ToolError::failed("panicked")))
+        }
+    }
+
+    /// A link with the open request 1.
+    fn link() -> SharedLink {
+        let link = Link::shared(&AgentSettings::from_command(vec!["agent".to_owned()]));
+        let request = ClientRequest::Write { path: "/f".to_owned(), content: String::new() };
+        let mut locked = link.try_lock().unwrap();
+        locked.served.push(&json!("id"), request, Path::new("/w")).unwrap();
+        assert_eq!(locked.served.next_calls().len(), 1);
+        drop(locked);
+        link
+    }
+
+    #[test]
+    fn m_h3_a_request_gets_a_reply_if_its_tool_panics() {
+        let runtime = Builder::new_multi_thread().worker_threads(1).build().unwrap();
+        let is_open = |link: &SharedLink| link.blocking_lock().served.is_approved(1).is_some();
+        let tool =
+            |link: &SharedLink| ServedTool::new(Panics, Arc::clone(link), runtime.handle().clone());
+        let bench = Bench::new();
+        let called = link();
+        assert!(is_open(&called));
+        let result = bench.call(Serving(tool(&called)), json!({})).result;
+        assert!(result.unwrap_err().to_string().contains("panicked"));
+        assert!(!is_open(&called), "the call has replied");
     }
 }

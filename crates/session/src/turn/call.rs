@@ -1,7 +1,8 @@
 //! One tool call: judged by the policy, let through the gate, run on a thread of its own, and
 //! always ended.
 
-use std::panic::AssertUnwindSafe;
+use std::fmt::Display;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use holdpoint_common::limits::ABANDON_AFTER;
@@ -99,10 +100,24 @@ impl Runner {
     ) -> Result<Judged, (ToolStatus, String)> {
         let (input, workspace) = (call.input.clone(), self.env.workspace());
         let judged = tokio::task::spawn_blocking(move || {
-            let intent = tool.intent(&input, &workspace);
-            let intent = intent.inspect_err(|error| tool.not_run(&error.to_string()))?;
-            let judgement = workspace.policy().judge(tool.name(), &intent.acts, workspace.root());
-            Ok::<_, ToolError>((tool, intent, judgement, workspace))
+            let judged = catch_unwind(AssertUnwindSafe(|| {
+                let intent = tool.intent(&input, &workspace)?;
+                let policy = workspace.policy();
+                let judgement = policy.judge(tool.name(), &intent.acts, workspace.root());
+                Ok::<_, ToolError>((intent, judgement))
+            }));
+            match judged {
+                Ok(Ok((intent, judgement))) => Ok((tool, intent, judgement, workspace)),
+                Ok(Err(error)) => {
+                    tool.not_run(&error.to_string());
+                    Err((ToolStatus::Error, format!("not run: {error}")))
+                }
+                Err(panic) => {
+                    let why = panicked_before(&panic_text(&*panic));
+                    tool.not_run(&why);
+                    Err((ToolStatus::Panicked, why))
+                }
+            }
         });
         let judged = tokio::select! {
             biased;
@@ -111,13 +126,7 @@ impl Runner {
             }
             judged = judged => judged,
         };
-        match judged {
-            Ok(Ok(judged)) => Ok(judged),
-            Ok(Err(error)) => Err((ToolStatus::Error, format!("not run: {error}"))),
-            Err(panic) => {
-                Err((ToolStatus::Panicked, format!("the tool panicked before it started: {panic}")))
-            }
-        }
+        judged.unwrap_or_else(|panic| Err((ToolStatus::Panicked, panicked_before(&panic))))
     }
 
     async fn run_tool(
@@ -147,13 +156,11 @@ impl Runner {
         let span = tracing::Span::current();
         let thread = move || {
             let _entered = span.entered();
-            let outcome =
-                std::panic::catch_unwind(AssertUnwindSafe(|| match context.is_cancelled() {
-                    // The cut happened while this thread was started, and no tool begins after a
-                    // cut.
-                    true => Err(ToolError::Interrupted),
-                    false => tool.call(input, &context),
-                }));
+            let outcome = catch_unwind(AssertUnwindSafe(|| match context.is_cancelled() {
+                // The cut happened while this thread was started, and no tool begins after a cut.
+                true => Err(ToolError::Interrupted),
+                false => tool.call(input, &context),
+            }));
             let processes = context.finish_processes();
             drop(context);
             let returned = outcome.map(|outcome| Returned { tool, outcome, processes });
@@ -191,6 +198,10 @@ impl Runner {
         let stopped = Some(StoppedTool { call: call.id, name: call.name, how });
         CallEnd { result, tool, stopped, processes }
     }
+}
+
+fn panicked_before(panic: &dyn Display) -> String {
+    format!("the tool panicked before it started: {panic}")
 }
 
 /// The result of a call that the cut found running. Its effects so far remain, and are recorded.

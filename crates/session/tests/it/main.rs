@@ -26,6 +26,7 @@ mod load;
 mod logging;
 mod machine;
 mod model;
+mod not_run;
 mod numbers;
 mod odd_exports;
 mod output;
