@@ -17,6 +17,9 @@ const MAX_BYTES: usize = 32 * 1024 * 1024;
 /// The most bytes of the input that a call shows and the log keeps. A larger one is left out.
 const MAX_INPUT: usize = 64 * 1024;
 
+/// The deepest nesting of such an input. The arguments of a call have a limit, too.
+const MAX_INPUT_DEPTH: usize = 32;
+
 /// The most bytes of the id of a call. With a longer one, the agent is ended.
 const MAX_ID: usize = 1024;
 
@@ -249,7 +252,7 @@ impl KnownCall {
             arguments.insert("locations".to_owned(), json!(self.paths));
         }
         if let Some(input) = &self.input {
-            let fits = value_size(input) <= MAX_INPUT;
+            let fits = value_size(input) <= MAX_INPUT && depth(input) <= MAX_INPUT_DEPTH;
             let input = if fits { input.clone() } else { json!("(left out: it is too large)") };
             arguments.insert("input".to_owned(), input);
         }
@@ -276,6 +279,15 @@ fn cut(text: &str) -> String {
 
 fn is_empty(value: &Value) -> bool {
     value.is_null() || value.as_object().is_some_and(Map::is_empty)
+}
+
+/// How deep a value is nested.
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(values) => 1 + values.iter().map(depth).max().unwrap_or(0),
+        Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or(0),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+    }
 }
 
 /// The approximate size of a value in memory, in bytes.
@@ -319,6 +331,26 @@ mod tests {
         assert_eq!(calls.update(status(CallStatus::Completed), false), Ok(Change::News));
         assert_eq!(calls.get("a").unwrap().end(), Some(false));
         assert_eq!(calls.update(update("b", "text"), false), Ok(Change::Begins));
+    }
+
+    /// A call does not run if its arguments are refused, and its agent would get no reply.
+    #[test]
+    fn m_h3_an_input_that_is_too_large_or_too_deep_is_left_out_of_the_arguments() {
+        let nested = |levels| (0..levels).fold(json!("x"), |inner, _| json!([inner]));
+        for (input, fits) in [
+            (nested(MAX_INPUT_DEPTH), true),
+            (nested(MAX_INPUT_DEPTH + 1), false),
+            (json!({ "a": nested(MAX_INPUT_DEPTH) }), false),
+            (json!("x".repeat(MAX_INPUT)), false),
+        ] {
+            let mut calls = KnownCalls::default();
+            let input = Some(input);
+            let call =
+                CallUpdate { id: "a".to_owned(), input: input.clone(), ..CallUpdate::default() };
+            calls.update(call, true).unwrap();
+            let arguments = calls.get("a").unwrap().arguments("a");
+            assert_eq!(Some(&arguments["input"]) == input.as_ref(), fits, "{arguments}");
+        }
     }
 
     #[test]
