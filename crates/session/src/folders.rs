@@ -22,7 +22,7 @@ use holdpoint_tools::{Ancestry, SupervisorAbove};
 
 pub use agents::{AgentStore, ApprovedAgent};
 pub use lock::{LockError, SessionsLock};
-pub use logins::LoginStore;
+pub use logins::{LoginKey, LoginStore};
 pub use private::{Exposed, check_file, make_folder, open, open_unchangeable};
 pub(crate) use private::{check, check_above};
 pub(crate) use trust::read_untrusted;

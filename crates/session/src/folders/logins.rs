@@ -1,6 +1,7 @@
 //! The user's logins at MCP servers. Each has a private file of its own, which no process in a
 //! sandbox can reach.
 
+use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::PathBuf;
@@ -19,12 +20,33 @@ const LOCK_LIMIT: Duration = Duration::from_secs(90);
 /// The time between two attempts to take a lock.
 const LOCK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The most files that are read to find the logins of a server.
-const MAX_LOGINS: usize = 10_000;
+/// The most files that are looked at to find the logins of a server.
+const MAX_FILES: usize = 10_000;
 
 /// The user's logins at MCP servers. Cheap to clone; every call reads or writes the files.
 #[derive(Debug, Clone)]
 pub struct LoginStore(PathBuf);
+
+/// Identifies a login in its store. The files of a login have this name, which begins with the name
+/// of its server, and an extension.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LoginKey(String);
+
+impl LoginKey {
+    fn new(server: &str, url: &str) -> Self {
+        let mut hash = blake3::Hasher::new();
+        // The name of a server has no zero.
+        hash.update(server.as_bytes()).update(b"\0").update(url.as_bytes());
+        // Nor does it have a dot or a slash.
+        Self(format!("{server}.{}", hash.finalize().to_hex()))
+    }
+
+    /// The key of the login at this server whose file has this name; `None` if it is another file.
+    fn of_file(name: &str, server: &str) -> Option<Self> {
+        let hash = name.strip_prefix(server)?.strip_prefix('.')?.strip_suffix(".json")?;
+        Some(Self(format!("{server}.{hash}")))
+    }
+}
 
 impl LoginStore {
     /// The store in this folder, which need not exist.
@@ -32,46 +54,45 @@ impl LoginStore {
         Self(folder)
     }
 
-    /// All logins at servers of this name, whatever their addresses.
+    /// The keys of all logins at servers of this name, whatever their addresses.
     ///
     /// # Errors
-    /// [`FoldersError`] if a login can't be read, or another user could have changed it.
-    pub fn of_server(&self, server: &str) -> Result<Vec<McpLogin>, FoldersError> {
+    /// [`FoldersError`] if the folder of the logins can't be read.
+    pub fn of_server(&self, server: &str) -> Result<Vec<LoginKey>, FoldersError> {
         let failed = |error| FoldersError::Io { path: self.0.clone(), error };
         let entries = match std::fs::read_dir(&self.0) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries.map_err(failed)?,
         };
-        let mut logins = Vec::new();
-        for entry in entries.take(MAX_LOGINS) {
-            let path = entry.map_err(failed)?.path();
-            if path.extension().is_some_and(|extension| extension == "json") {
-                logins.extend(record::read::<McpLogin>(&path)?);
-            }
+        let mut keys = BTreeSet::new();
+        for entry in entries.take(MAX_FILES) {
+            let name = entry.map_err(failed)?.file_name();
+            keys.extend(name.to_str().and_then(|name| LoginKey::of_file(name, server)));
         }
-        logins.retain(|login| login.server == server);
-        logins.sort_by(|one, other| one.url.cmp(&other.url));
-        Ok(logins)
+        Ok(keys.into_iter().collect())
     }
 
-    /// Removes a login, if there is one. The caller holds its lock.
+    /// Removes a login from the store, and returns it; `None` if there is none. Waits, for a limited
+    /// time, until no other process changes it.
     ///
     /// # Errors
-    /// [`FoldersError`] if it can't be removed.
-    pub fn remove(&self, login: &McpLogin) -> Result<bool, FoldersError> {
-        record::remove(&self.path(&login.server, &login.url, "json"))
+    /// [`FoldersError`] if the login can't be locked, read or removed, or another user could have
+    /// changed it. It remains then.
+    pub fn take(&self, key: &LoginKey) -> Result<Option<McpLogin>, FoldersError> {
+        let _lock = self.take_lock(key)?;
+        let path = self.path(key, "json");
+        let login = record::read(&path)?;
+        record::remove(&path)?;
+        Ok(login)
     }
 
-    fn path(&self, server: &str, url: &str, kind: &str) -> PathBuf {
-        let mut hash = blake3::Hasher::new();
-        // The name of a server has no zero.
-        hash.update(server.as_bytes()).update(b"\0").update(url.as_bytes());
-        self.0.join(format!("{}.{kind}", hash.finalize().to_hex()))
+    fn path(&self, LoginKey(name): &LoginKey, kind: &str) -> PathBuf {
+        self.0.join(format!("{name}.{kind}"))
     }
 
-    fn take_lock(&self, server: &str, url: &str) -> Result<File, FoldersError> {
+    fn take_lock(&self, key: &LoginKey) -> Result<File, FoldersError> {
         private::make(&self.0)?;
-        let path = self.path(server, url, "lock");
+        let path = self.path(key, "lock");
         let failed = |error| FoldersError::Io { path: path.clone(), error };
         let file = private::open(&path, OpenOptions::new().read(true).write(true))?;
         let deadline = Instant::now() + LOCK_LIMIT;
@@ -93,21 +114,22 @@ impl LoginStore {
 
 impl McpLogins for LoginStore {
     fn get(&self, server: &str, url: &str) -> Result<Option<McpLogin>, String> {
-        let login = record::read::<McpLogin>(&self.path(server, url, "json"));
+        let login = record::read::<McpLogin>(&self.path(&LoginKey::new(server, url), "json"));
         let login = login.map_err(|error| format!("its login can't be read: {error}"))?;
         // The tokens of another server or address are never used, wherever their file is.
         Ok(login.filter(|login| login.server == server && login.url == url))
     }
 
     fn lock(&self, server: &str, url: &str) -> Result<Box<dyn Send>, String> {
-        match self.take_lock(server, url) {
+        match self.take_lock(&LoginKey::new(server, url)) {
             Ok(file) => Ok(Box::new(file)),
             Err(error) => Err(format!("its login can't be locked: {error}")),
         }
     }
 
     fn save(&self, login: &McpLogin) -> Result<(), String> {
-        let saved = record::write(&self.path(&login.server, &login.url, "json"), login);
+        let key = LoginKey::new(&login.server, &login.url);
+        let saved = record::write(&self.path(&key, "json"), login);
         saved.map_err(|error| format!("its login can't be saved: {error}"))
     }
 }
@@ -141,9 +163,9 @@ mod tests {
         let folder = home.path().join("data/logins");
         let store = LoginStore::new(folder.clone());
         assert_eq!(store.get("a", "https://x"), Ok(None));
-        assert!(store.of_server("a").unwrap().is_empty());
+        assert_eq!(store.of_server("a").unwrap(), []);
         let (one, other) = (login("a", "https://x"), login("a", "https://y"));
-        for login in [&one, &other, &login("b", "https://x")] {
+        for login in [&one, &other, &login("a-b", "https://x"), &login("b", "https://x")] {
             let _lock = store.lock(&login.server, &login.url).unwrap();
             store.save(login).unwrap();
         }
@@ -152,21 +174,41 @@ mod tests {
             assert_eq!(store.get(server, url), Ok(None));
         }
         // A file that was moved to the place of another login.
-        std::fs::copy(store.path("a", "https://x", "json"), store.path("c", "https://x", "json"))
-            .unwrap();
+        let path = |server, url| store.path(&LoginKey::new(server, url), "json");
+        std::fs::copy(path("a", "https://x"), path("c", "https://x")).unwrap();
         assert_eq!(store.get("c", "https://x"), Ok(None));
-        std::fs::remove_file(store.path("c", "https://x", "json")).unwrap();
-        assert_eq!(store.of_server("a").unwrap(), [one.clone(), other]);
+        std::fs::remove_file(path("c", "https://x")).unwrap();
+        let (one_key, other_key) = (LoginKey::new("a", "https://x"), LoginKey::new("a", "https://y"));
+        let keys = BTreeSet::from([one_key.clone(), other_key]);
+        assert_eq!(store.of_server("a").unwrap(), Vec::from_iter(keys));
         assert_eq!(folder.metadata().unwrap().permissions().mode() & 0o777, 0o700);
         for entry in std::fs::read_dir(&folder).unwrap() {
             let mode = entry.unwrap().metadata().unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600);
         }
-        assert!(store.remove(&one).unwrap() && !store.remove(&one).unwrap());
+        assert_eq!(store.take(&one_key).unwrap(), Some(one));
+        assert_eq!(store.take(&one_key).unwrap(), None);
         assert_eq!(store.get("a", "https://x"), Ok(None));
-        let path = store.path("b", "https://x", "json");
+        let path = path("b", "https://x");
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o644)).unwrap();
         assert!(store.get("b", "https://x").is_err_and(|why| why.contains("other users")));
+    }
+
+    #[test]
+    fn m_h2_a_login_that_can_not_be_read_blocks_no_other() {
+        let home = tempfile::tempdir().unwrap();
+        let store = LoginStore::new(home.path().join("logins"));
+        let (one, other) = (login("a", "https://x"), login("a", "https://y"));
+        store.save(&one).unwrap();
+        store.save(&other).unwrap();
+        let broken = LoginKey::new("a", "https://y");
+        std::fs::write(store.path(&broken, "json"), "{").unwrap();
+        std::fs::write(store.path(&LoginKey::new("b", "https://x"), "json"), "{").unwrap();
+        assert_eq!(store.of_server("a").unwrap().len(), 2);
+        assert_eq!(store.take(&LoginKey::new("a", "https://x")).unwrap(), Some(one));
+        let error = store.take(&broken).unwrap_err().to_string();
+        assert!(error.contains("a.") && error.contains("EOF"), "{error}");
+        assert!(store.path(&broken, "json").exists());
     }
 
     #[test]
@@ -174,7 +216,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let store = LoginStore::new(home.path().join("logins"));
         let lock = store.lock("a", "https://x").unwrap();
-        let path = store.path("a", "https://x", "lock");
+        let path = store.path(&LoginKey::new("a", "https://x"), "lock");
         let file = File::open(path).unwrap();
         assert_eq!(flock(&file, FlockOperation::NonBlockingLockShared), Err(Errno::WOULDBLOCK));
         drop(lock);

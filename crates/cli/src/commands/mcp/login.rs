@@ -1,5 +1,6 @@
 //! The commands `holdpoint mcp login` and `holdpoint mcp logout`.
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -7,7 +8,7 @@ use clap::ValueHint;
 use holdpoint_common::{
     Config, FOLDER_MCP_FILE, McpServer, McpServers, check_mcp_servers, with_mcp_variables,
 };
-use holdpoint_session::folders::Folders;
+use holdpoint_session::folders::{Folders, FoldersError};
 use holdpoint_session::model::Catalog;
 use holdpoint_tools::mcp::{Authorizing, HttpClients, LoginRequest, Redirect, revoke};
 use holdpoint_tools::shown::prose_line;
@@ -224,18 +225,25 @@ impl Waiting<'_> {
 pub(super) fn log_out(args: &LogoutArgs, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     folders.make()?;
     let (store, name) = (folders.logins(), &args.name);
-    let logins = store.of_server(name)?;
-    if logins.is_empty() {
+    let keys = store.of_server(name)?;
+    if keys.is_empty() {
         return Err(CliError::failed(format!("there is no login at {}", prose_line(name))));
     }
     let config = folders.config().unwrap_or_default();
     let catalog = Catalog::new(&config, |name| std::env::var(name).ok());
-    for login in logins {
-        let lock = store.lock(&login.server, &login.url).map_err(CliError::failed)?;
-        // Another process may have refreshed it.
-        let login = store.get(&login.server, &login.url).ok().flatten().unwrap_or(login);
-        store.remove(&login)?;
-        drop(lock);
+    let mut code = 0;
+    for key in keys {
+        let login = match store.take(&key) {
+            Ok(Some(login)) => login,
+            // Another process has removed it.
+            Ok(None) => continue,
+            Err(error) => {
+                let error = kept(name, error);
+                error.show(ui);
+                code = error.code();
+                continue;
+            }
+        };
         let clients: HttpClients = catalog.http_clients();
         let address = mcp::masked_address(&login.url);
         let address = prose_line(&address);
@@ -252,7 +260,23 @@ pub(super) fn log_out(args: &LogoutArgs, folders: &Folders, ui: &mut Ui) -> Resu
             }
         }
     }
-    Ok(0)
+    Ok(code)
+}
+
+/// The error for a login that can't be removed.
+fn kept(name: &str, error: FoldersError) -> CliError {
+    let kept = CliError::failed(format!("a login at {name} is kept: {error}"));
+    match &error {
+        FoldersError::Io { error: cause, .. }
+            if matches!(cause.kind(), ErrorKind::InvalidData | ErrorKind::UnexpectedEof) =>
+        {
+            kept.hint("remove the file; its tokens are not revoked then")
+        }
+        _ => match CliError::from(error).hint_text() {
+            Some(hint) => kept.hint(hint),
+            None => kept,
+        },
+    }
 }
 
 /// The state of a login, for a list.

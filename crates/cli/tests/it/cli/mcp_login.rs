@@ -57,6 +57,31 @@ fn m_h2_a_login_is_used_by_sessions_until_the_logout() {
 }
 
 #[test]
+fn m_h2_a_login_that_can_not_be_read_blocks_only_its_own_logout() {
+    let (server, other) = (OauthServer::start("plain"), OauthServer::start("plain"));
+    let world = server.world();
+    log_in(&world, &["s"]);
+    log_in(&world, &["t", "--url", &other.url()]);
+    let of_t = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().starts_with("t.");
+    let broken = files(&world).into_iter().find(of_t).unwrap();
+    fs::write(&broken, "{").unwrap();
+    let ran = world.run(&["mcp", "logout", "s"]).code(0);
+    assert_eq!(ran.out, format!("logged out of s at {}\n", server.url()));
+    let is_kept = |ran: &Ran| {
+        let why = format!("a login at t is kept: {}: EOF", broken.display());
+        ran.err.contains(&why) && ran.err.contains("hint: remove the file")
+    };
+    let ran = world.run(&["mcp", "logout", "t"]).code(1);
+    assert!(is_kept(&ran) && ran.out.is_empty(), "{ran:#?}");
+    // Another login of the name ends.
+    log_in(&world, &["t", "--url", &server.url()]);
+    let ran = world.run(&["mcp", "logout", "t"]).code(1);
+    assert_eq!(ran.out, format!("logged out of t at {}\n", server.url()));
+    assert!(is_kept(&ran), "{ran:#?}");
+    assert_eq!(files(&world), [broken]);
+}
+
+#[test]
 fn m_h2_a_login_takes_effect_with_the_next_turn_of_an_open_session() {
     let server = OauthServer::start("plain");
     let world = server.world();
