@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use holdpoint_common::{Config, McpServer, McpServers, check_mcp_servers, parse_mcp_file};
+use holdpoint_common::{
+    Config, McpOrigin, McpServer, McpServers, check_mcp_servers, parse_mcp_file,
+};
 use holdpoint_session::folders::LoginStore;
 use holdpoint_tools::mcp::{HttpClients, McpSource};
 use holdpoint_tools::secrets::mask_in_list;
@@ -41,7 +43,11 @@ pub(crate) fn add_file(config: Config, file: &Path) -> Result<Config, CliError> 
         return Err(failed(&format!("it has {size} bytes; the limit is {MAX_FILE}")));
     }
     let text = std::fs::read_to_string(file).map_err(|error| failed(&error))?;
-    let servers = parse_mcp_file(&text).map_err(|error| failed(&error))?;
+    let mut servers = parse_mcp_file(&text).map_err(|error| failed(&error))?;
+    let path = std::path::absolute(file).map_err(|error| failed(&error))?;
+    for server in servers.values_mut() {
+        server.origin = McpOrigin::File(path.to_string_lossy().into_owned());
+    }
     let mut mcp = config.mcp.clone();
     mcp.extend(servers);
     check_mcp_servers(&mcp).map_err(|error| failed(&error))?;

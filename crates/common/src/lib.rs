@@ -117,8 +117,8 @@ pub use agent::{
 // MCP servers.
 pub use mcp::{
     FOLDER_MCP_FILE, FolderServers, MAX_FOLDER_MCP_FILE, MAX_MCP_NAME, MAX_MCP_SERVERS,
-    MAX_MCP_SETTINGS, McpFileError, McpServer, McpServerError, McpServers, check_mcp_servers,
-    parse_mcp_file, session_mcp_servers, with_mcp_variables,
+    MAX_MCP_SETTINGS, McpFileError, McpOrigin, McpServer, McpServerError, McpServers,
+    check_mcp_servers, parse_mcp_file, session_mcp_servers, with_mcp_variables,
 };
 
 // The web tool.

@@ -97,6 +97,37 @@ pub struct McpServer {
     /// [`with_mcp_variables`]. The session reports it, and does not start the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
+    /// Where the settings are. The client that opens the session sets it.
+    #[serde(default, skip_serializing_if = "McpOrigin::is_client")]
+    #[schemars(skip)]
+    pub origin: McpOrigin,
+}
+
+/// Where the settings of an MCP server are, for the command that logs in to it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum McpOrigin {
+    /// In the user's configuration.
+    Configuration,
+    /// In the file at this absolute path.
+    File(String),
+    /// At a client, such as an editor.
+    #[default]
+    Client,
+}
+
+impl McpOrigin {
+    fn is_client(&self) -> bool {
+        *self == Self::Client
+    }
+
+    /// The file, if the settings are in one.
+    fn file(&self) -> Option<&String> {
+        match self {
+            Self::File(path) => Some(path),
+            Self::Configuration | Self::Client => None,
+        }
+    }
 }
 
 fn default_timeout() -> u32 {
@@ -136,6 +167,7 @@ impl McpServer {
             domains: Vec::new(),
             sandbox: true,
             problem: None,
+            origin: McpOrigin::Client,
         }
     }
 
@@ -198,6 +230,7 @@ impl McpServer {
         let pairs = self.env.iter().chain(&self.headers).flat_map(|(name, value)| [name, value]);
         let texts = texts.chain(pairs).chain(&self.url).chain([&self.command]);
         let texts = texts.chain(&self.client_id).chain(&self.client_secret);
+        let texts = texts.chain(self.origin.file());
         let (bytes, has_zero) = texts.fold((0, false), |(bytes, has_zero), text| {
             (bytes + text.len(), has_zero || text.contains('\0'))
         });

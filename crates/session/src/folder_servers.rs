@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use holdpoint_common::{
     EndedProcesses, FOLDER_MCP_FILE, FolderServers, MAX_FOLDER_MCP_FILE, MAX_MCP_SERVERS,
-    McpServers,
+    McpOrigin, McpServers,
 };
 use holdpoint_tools::shown::shell_word;
 use holdpoint_tools::{McpTools, NamedContent, Refreshed, SourceContext, ToolSource, Workspace};
@@ -115,7 +115,11 @@ fn look(folder: &Path, trust: &TrustStore, has_sandbox: bool, env: &[(String, St
     let reason = match is_trusted(trust, folder, &servers) {
         Ok(None) if has_sandbox => {
             let value = |name: &str| Some(env.iter().find(|(known, _)| known == name)?.1.clone());
-            let (servers, unusable) = servers.expand(value);
+            let (mut servers, unusable) = servers.expand(value);
+            let file = folder.join(FOLDER_MCP_FILE).to_string_lossy().into_owned();
+            for server in servers.values_mut() {
+                server.origin = McpOrigin::File(file.clone());
+            }
             let notices = unusable.into_iter();
             let notices =
                 notices.map(|error| format!("{FOLDER_MCP_FILE}: {error}; it is not started"));

@@ -159,3 +159,11 @@ pub(crate) fn log_in(world: &World, args: &[&str]) -> Ran {
     assert!(page.text.contains("You are logged in."), "{}", page.text);
     ran
 }
+
+/// Logs in with the command in the hint of a session.
+pub(crate) fn log_in_as_hinted(world: &World, text: &str) -> Ran {
+    let hint = text.split_once("it needs a login (hint: holdpoint mcp login ");
+    let (_, hint) = hint.unwrap_or_else(|| panic!("no hint: {text}"));
+    let args = shlex::split(hint.split_once(')').unwrap().0).unwrap();
+    log_in(world, &args.iter().map(String::as_str).collect::<Vec<_>>())
+}

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::cli::pty::Terminal;
 use crate::http_server::HttpServer;
+use crate::oauth_server::{OauthServer, log_in_as_hinted};
 use crate::world::{Ran, World};
 
 /// A server with the tool `work`.
@@ -377,6 +378,21 @@ fn m_h2_a_server_over_http_of_a_folder_is_reached_only_after_trust() {
     command.env("OPENAI_API_KEY", "sk-secret");
     let ran = Ran::of(command).code(0);
     assert!(ran.err.contains("OPENAI_API_KEY is not set for tool processes"), "{ran:?}");
+}
+
+#[test]
+fn m_h2_the_hint_for_a_login_at_a_server_of_a_folder_works() {
+    let world = world();
+    let folder = world.path("work").canonicalize().unwrap();
+    let server = OauthServer::start("plain");
+    let file = folder.join(".mcp.json");
+    fs::write(&file, servers(json!({ "x": { "url": server.url() } }))).unwrap();
+    trust(&world, &folder, &[], "y", 0);
+    let called = call(&world, &folder);
+    assert!(called.err.contains(&format!("mcp login x --mcp {})", file.display())), "{called:?}");
+    log_in_as_hinted(&world, &called.err);
+    let called = call(&world, &folder);
+    assert!(called.err.contains("worked"), "{called:?}");
 }
 
 #[test]

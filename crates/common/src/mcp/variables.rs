@@ -1,18 +1,22 @@
 //! Variables in the settings of servers: `${NAME}`, and `${NAME:-TEXT}` with a default.
 
-use super::{MAX_MCP_SETTINGS, McpServer, McpServers};
+use super::{MAX_MCP_SETTINGS, McpOrigin, McpServer, McpServers};
 
 /// Where a variable is missing.
 const UNSET: &str = "in the environment of the client";
 
 /// The servers of a configuration for its sessions: with their variables replaced, and without the
-/// settings that only a login uses.
+/// settings that only a login uses. Servers that are not from a file have the configuration as their
+/// [origin](McpServer::origin).
 pub fn session_mcp_servers(
     mut servers: McpServers,
     variable: impl Fn(&str) -> Option<String>,
 ) -> McpServers {
     for server in servers.values_mut() {
         (server.client_id, server.client_secret) = (None, None);
+        if server.origin == McpOrigin::Client {
+            server.origin = McpOrigin::Configuration;
+        }
     }
     with_mcp_variables(servers, variable)
 }

@@ -3,11 +3,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use holdpoint_common::McpServer;
+use holdpoint_common::{McpOrigin, McpServer};
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 
-use super::http::HttpClients;
+use super::http::{self, HttpClients};
+use super::http_error::hidden;
 use super::oauth::{self, RenewalError};
 use crate::login::{McpLogin, McpLoginStore};
 use crate::shown::shell_word;
@@ -30,6 +31,8 @@ struct Inner {
     clients: HttpClients,
     /// Whether the settings have a key, which is used instead of a login.
     has_key: bool,
+    /// The command that logs in.
+    command: String,
     /// One refresh at a time. Other processes wait for the lock of the store.
     renewing: tokio::sync::Mutex<()>,
     /// The access token with which the server required another login, if it did.
@@ -52,6 +55,7 @@ impl ServerLogin {
             logins,
             clients,
             has_key: settings.headers.keys().any(|key| key.eq_ignore_ascii_case("authorization")),
+            command: command(name, settings),
             renewing: tokio::sync::Mutex::default(),
             refused: Mutex::default(),
         }))
@@ -181,7 +185,7 @@ impl ServerLogin {
     /// The words for a request that the server has not authorized, with its status and the scopes
     /// that it requires.
     pub(super) fn unauthorized(&self, status: u16, scopes: Option<&str>) -> String {
-        let Inner { name, logins, has_key, .. } = &*self.0;
+        let Inner { logins, has_key, command, .. } = &*self.0;
         if *has_key {
             return format!(
                 "it does not accept the key in its header `Authorization` (HTTP {status}); check \
@@ -197,7 +201,6 @@ impl ServerLogin {
         let saved = self.saved().ok().flatten();
         let is_usable = saved.as_ref().is_some_and(|login| login.is_usable(oauth::now()));
         *self.refused() = Some(saved.map(|login| login.access_token));
-        let command = format!("holdpoint mcp login {name}");
         match (status, scopes.and_then(scope_word)) {
             (403, Some(scopes)) => {
                 format!("it needs a login with more scopes (hint: {command} --scope {scopes})")
@@ -210,6 +213,22 @@ impl ServerLogin {
     }
 }
 
+/// The command that logs in to a server, wherever its settings are. A word that would show a key is
+/// left to the user.
+fn command(name: &str, settings: &McpServer) -> String {
+    let command = format!("holdpoint mcp login {name}");
+    let url = settings.url.as_deref().unwrap_or_default();
+    let (option, value, left) = match &settings.origin {
+        McpOrigin::Configuration => return command,
+        McpOrigin::File(path) => ("--mcp", path.as_str(), "FILE"),
+        McpOrigin::Client => ("--url", url, "URL"),
+    };
+    let word = shell_word(value);
+    let shown = hidden(word.clone(), &http::secrets(settings));
+    let is_exact = shown == word && shlex::split(&word).is_some_and(|words| words == [value]);
+    format!("{command} {option} {}", if is_exact { &word } else { left })
+}
+
 /// The scopes of a server as a word of a command, if they are scopes and not too long.
 fn scope_word(scopes: &str) -> Option<String> {
     let is_scope = |byte: u8| byte == b' ' || byte.is_ascii_graphic() && !b"\"\\".contains(&byte);
@@ -220,6 +239,23 @@ fn scope_word(scopes: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn m_h2_the_command_for_a_login_names_the_settings() {
+        let server = McpServer::address("https://example.com/mcp?a=b");
+        let file = |path: &str| McpOrigin::File(path.to_owned());
+        for (origin, expected) in [
+            (McpOrigin::Configuration, "holdpoint mcp login s"),
+            (file("/w/.mcp.json"), "holdpoint mcp login s --mcp /w/.mcp.json"),
+            (file("/a b/it's"), "holdpoint mcp login s --mcp \"/a b/it's\""),
+            (file("/w/\u{202e}"), "holdpoint mcp login s --mcp FILE"),
+            (McpOrigin::Client, "holdpoint mcp login s --url 'https://example.com/mcp?a=b'"),
+        ] {
+            assert_eq!(command("s", &McpServer { origin, ..server.clone() }), expected);
+        }
+        let with_key = McpServer::address("https://example.com/mcp?key=a-long-key");
+        assert_eq!(command("s", &with_key), "holdpoint mcp login s --url URL");
+    }
 
     #[test]
     fn m_h2_t_h3_scopes_of_a_server_are_one_word_of_a_command() {

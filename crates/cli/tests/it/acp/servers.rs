@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::editor::{Editor, again, folder};
 use crate::http_server::HttpServer;
+use crate::oauth_server::{OauthServer, log_in_as_hinted};
 use crate::world::World;
 
 /// A server with the tool `work`.
@@ -52,6 +53,27 @@ fn m_h2_a_server_over_http_of_an_editor_serves_its_session() {
         "headers": [{ "name": "Authorization", "value": "Bearer right-key" }],
     }]);
     let session = editor.call("session/new", params)["sessionId"].as_str().unwrap().to_owned();
+    let prompt = editor.prompt(&session, "call mcp__wiki__work {}");
+    let (id, _) = editor.asked("session/request_permission");
+    editor.choose(&id, "allow_once");
+    assert_eq!(editor.reply(prompt).unwrap()["stopReason"], "end_turn");
+    let update = editor.updates("tool_call_update").pop().unwrap().to_string();
+    assert!(update.contains("completed") && update.contains("worked"), "{update}");
+}
+
+#[test]
+fn m_h2_the_hint_for_a_login_at_a_server_of_an_editor_works() {
+    let server = OauthServer::start("plain");
+    let world = World::new();
+    let mut editor = Editor::new(&world);
+    let mut params = folder(&world.path("work"));
+    params["mcpServers"] =
+        json!([{ "type": "http", "name": "Wiki", "url": server.url(), "headers": [] }]);
+    let session = editor.call("session/new", params)["sessionId"].as_str().unwrap().to_owned();
+    assert_eq!(editor.play(&session, "say One."), "end_turn");
+    let log = world.run(&["logs", &session]).code(0).out;
+    assert!(log.contains(&format!("mcp login wiki --url {})", server.url())), "{log}");
+    log_in_as_hinted(&world, &log);
     let prompt = editor.prompt(&session, "call mcp__wiki__work {}");
     let (id, _) = editor.asked("session/request_permission");
     editor.choose(&id, "allow_once");

@@ -8,7 +8,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::http_server::HttpServer;
-use crate::oauth_server::{Login, OauthServer, get, log_in};
+use crate::oauth_server::{Login, OauthServer, get, log_in, log_in_as_hinted};
 use crate::world::{Ran, World};
 
 const CALL: &str = "call mcp__s__work {}\n---\nsay Done.";
@@ -433,11 +433,11 @@ fn m_h2_a_server_of_a_file_and_one_with_sse_use_a_login() {
         fs::write(&file, text).unwrap();
         let file = file.to_str().unwrap();
         let run = ["run", "--policy", "all", "--mcp", file, CALL];
-        let ran = world.run(&run).code(0);
-        assert!(ran.err.contains(NEEDS), "{ran:#?}");
         let ran = world.run(&["mcp", "login", "s"]).code(2);
         assert!(ran.err.contains("`--mcp FILE` logs in to a server of a file"), "{ran:#?}");
-        log_in(&world, &["s", "--mcp", file]);
+        let ran = world.run(&run).code(0);
+        assert!(ran.err.contains(&format!("mcp login s --mcp {file})")), "{ran:#?}");
+        log_in_as_hinted(&world, &ran.err);
         assert!(worked(&world.run(&run).code(0)), "{}", server.log());
         world.run(&["mcp", "logout", "s"]).code(0);
         if kind == "http" {
