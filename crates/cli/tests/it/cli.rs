@@ -9,6 +9,7 @@ mod many_sessions;
 mod mcp;
 mod mcp_http;
 mod mcp_login;
+mod mcp_logout;
 mod mcp_named;
 mod model_faults;
 mod models;

@@ -23,6 +23,9 @@ const LOCK_INTERVAL: Duration = Duration::from_millis(20);
 /// The most files that are looked at to find the logins of a server.
 const MAX_FILES: usize = 10_000;
 
+/// The end of the name of a draft, which is a file that was not written to its end.
+const DRAFT: &str = ".draft";
+
 /// The user's logins at MCP servers. Cheap to clone; every call reads or writes the files.
 #[derive(Debug, Clone)]
 pub struct LoginStore(PathBuf);
@@ -41,10 +44,12 @@ impl LoginKey {
         Self(format!("{server}.{}", hash.finalize().to_hex()))
     }
 
-    /// The key of the login at this server whose file has this name; `None` if it is another file.
+    /// The key of the login at this server with a file or a draft of this name; `None` if it is
+    /// another file.
     fn of_file(name: &str, server: &str) -> Option<Self> {
-        let hash = name.strip_prefix(server)?.strip_prefix('.')?.strip_suffix(".json")?;
-        Some(Self(format!("{server}.{hash}")))
+        let (hash, kind) = name.strip_prefix(server)?.strip_prefix('.')?.split_once('.')?;
+        let has_tokens = kind == "json" || kind.ends_with(DRAFT);
+        has_tokens.then(|| Self(format!("{server}.{hash}")))
     }
 }
 
@@ -54,36 +59,57 @@ impl LoginStore {
         Self(folder)
     }
 
-    /// The keys of all logins at servers of this name, whatever their addresses.
+    /// The keys of all logins at servers of this name, whatever their addresses, and of their drafts
+    /// that a killed process has left.
     ///
     /// # Errors
     /// [`FoldersError`] if the folder of the logins can't be read.
     pub fn of_server(&self, server: &str) -> Result<Vec<LoginKey>, FoldersError> {
-        let failed = |error| FoldersError::Io { path: self.0.clone(), error };
-        let entries = match std::fs::read_dir(&self.0) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            entries => entries.map_err(failed)?,
-        };
-        let mut keys = BTreeSet::new();
-        for entry in entries.take(MAX_FILES) {
-            let name = entry.map_err(failed)?.file_name();
-            keys.extend(name.to_str().and_then(|name| LoginKey::of_file(name, server)));
-        }
+        let files = self.files()?;
+        let keys: BTreeSet<_> =
+            files.iter().filter_map(|name| LoginKey::of_file(name, server)).collect();
         Ok(keys.into_iter().collect())
     }
 
-    /// Removes a login from the store, and returns it; `None` if there is none. Waits, for a limited
-    /// time, until no other process changes it.
+    /// Removes a login from the store with its drafts, and returns it; `None` if there is none. Waits,
+    /// for a limited time, until no other process changes it.
     ///
     /// # Errors
     /// [`FoldersError`] if the login can't be locked, read or removed, or another user could have
     /// changed it. It remains then.
     pub fn take(&self, key: &LoginKey) -> Result<Option<McpLogin>, FoldersError> {
         let _lock = self.take_lock(key)?;
+        self.remove_drafts(key)?;
         let path = self.path(key, "json");
         let login = record::read(&path)?;
         record::remove(&path)?;
         Ok(login)
+    }
+
+    /// Removes the drafts of a login that a killed process has left. The caller holds the lock.
+    fn remove_drafts(&self, LoginKey(key): &LoginKey) -> Result<(), FoldersError> {
+        let is_draft = |name: &String| {
+            let kind = name.strip_prefix(key).and_then(|rest| rest.strip_prefix('.'));
+            kind.is_some_and(|kind| kind.ends_with(DRAFT))
+        };
+        for draft in self.files()?.iter().filter(|name| is_draft(name)) {
+            record::remove(&self.0.join(draft))?;
+        }
+        Ok(())
+    }
+
+    /// The names of the files in the folder.
+    fn files(&self) -> Result<Vec<String>, FoldersError> {
+        let failed = |error| FoldersError::Io { path: self.0.clone(), error };
+        let entries = match std::fs::read_dir(&self.0) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(failed)?,
+        };
+        let mut files = Vec::new();
+        for entry in entries.take(MAX_FILES) {
+            files.extend(entry.map_err(failed)?.file_name().into_string());
+        }
+        Ok(files)
     }
 
     fn path(&self, LoginKey(name): &LoginKey, kind: &str) -> PathBuf {
@@ -129,7 +155,8 @@ impl McpLogins for LoginStore {
 
     fn save(&self, login: &McpLogin) -> Result<(), String> {
         let key = LoginKey::new(&login.server, &login.url);
-        let saved = record::write(&self.path(&key, "json"), login);
+        let saved =
+            self.remove_drafts(&key).and_then(|()| record::write(&self.path(&key, "json"), login));
         saved.map_err(|error| format!("its login can't be saved: {error}"))
     }
 }
@@ -178,7 +205,8 @@ mod tests {
         std::fs::copy(path("a", "https://x"), path("c", "https://x")).unwrap();
         assert_eq!(store.get("c", "https://x"), Ok(None));
         std::fs::remove_file(path("c", "https://x")).unwrap();
-        let (one_key, other_key) = (LoginKey::new("a", "https://x"), LoginKey::new("a", "https://y"));
+        let (one_key, other_key) =
+            (LoginKey::new("a", "https://x"), LoginKey::new("a", "https://y"));
         let keys = BTreeSet::from([one_key.clone(), other_key]);
         assert_eq!(store.of_server("a").unwrap(), Vec::from_iter(keys));
         assert_eq!(folder.metadata().unwrap().permissions().mode() & 0o777, 0o700);
@@ -209,6 +237,33 @@ mod tests {
         let error = store.take(&broken).unwrap_err().to_string();
         assert!(error.contains("a.") && error.contains("EOF"), "{error}");
         assert!(store.path(&broken, "json").exists());
+    }
+
+    #[test]
+    fn m_h2_t_h3_drafts_of_a_killed_process_are_removed() {
+        let home = tempfile::tempdir().unwrap();
+        let store = LoginStore::new(home.path().join("logins"));
+        let (one, other) = (login("a", "https://x"), login("a", "https://y"));
+        let (key, other_key) = (LoginKey::new("a", "https://x"), LoginKey::new("a", "https://y"));
+        store.save(&one).unwrap();
+        // Named as the writing of a record names them.
+        let draft = |key, process: u32| {
+            let path = store.path(key, "json").with_extension(format!("{process}.draft"));
+            std::fs::write(&path, "{").unwrap();
+            path
+        };
+        let (first, second, of_other) = (draft(&key, 1), draft(&key, 2), draft(&other_key, 1));
+        store.save(&one).unwrap();
+        assert!(!first.exists() && !second.exists() && of_other.exists());
+        let third = draft(&key, 3);
+        assert_eq!(store.take(&key).unwrap(), Some(one));
+        assert!(!third.exists() && of_other.exists());
+        // A draft without a login is found, too.
+        assert_eq!(store.of_server("a").unwrap(), std::slice::from_ref(&other_key));
+        assert_eq!(store.take(&other_key).unwrap(), None);
+        assert!(!of_other.exists());
+        assert_eq!(store.of_server("a").unwrap(), []);
+        assert_eq!(store.get(&other.server, &other.url), Ok(None));
     }
 
     #[test]

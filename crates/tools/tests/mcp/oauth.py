@@ -187,9 +187,14 @@ class Authority(Handler):
             return self.body(401, {"error": "invalid_client"})
         if self.path == "/revoke":
             log(f"revoke {form['token_type_hint']}")
+            if KIND == "refuses-revoke":
+                return self.body(503, {})
             STATE["access"].pop(form["token"], None)
             STATE["refresh"].pop(form["token"], None)
             return self.body(200, {})
+        if KIND == "silent-token":
+            log("token is awaited")
+            return self.connection.recv(1)
         with LOCK:
             return self.token(form)
 

@@ -209,14 +209,20 @@ impl Waiting<'_> {
                     given.show(false, "The login was refused.").await;
                     return Err(failed(format!("it was refused: {why}")));
                 }
-                Redirect::Code(code) => match self.authorizing.finish(code).await {
-                    Ok(login) => return Ok(Some((login, given))),
-                    Err(why) => {
-                        let text = "The login failed. The terminal shows the reason.";
-                        given.show(false, text).await;
-                        return Err(failed(why));
+                Redirect::Code(code) => {
+                    let login = tokio::select! {
+                        login = self.authorizing.finish(code) => login,
+                        () = self.leaving.requested() => return Ok(None),
+                    };
+                    match login {
+                        Ok(login) => return Ok(Some((login, given))),
+                        Err(why) => {
+                            let text = "The login failed. The terminal shows the reason.";
+                            given.show(false, text).await;
+                            return Err(failed(why));
+                        }
                     }
-                },
+                }
             }
         }
     }
@@ -225,17 +231,13 @@ impl Waiting<'_> {
 pub(super) fn log_out(args: &LogoutArgs, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     folders.make()?;
     let (store, name) = (folders.logins(), &args.name);
-    let keys = store.of_server(name)?;
-    if keys.is_empty() {
-        return Err(CliError::failed(format!("there is no login at {}", prose_line(name))));
-    }
     let config = folders.config().unwrap_or_default();
     let catalog = Catalog::new(&config, |name| std::env::var(name).ok());
-    let mut code = 0;
-    for key in keys {
+    let (mut has_ended, mut code) = (false, 0);
+    for key in store.of_server(name)? {
         let login = match store.take(&key) {
             Ok(Some(login)) => login,
-            // Another process has removed it.
+            // Another process has removed it, or there was only a draft.
             Ok(None) => continue,
             Err(error) => {
                 let error = kept(name, error);
@@ -244,6 +246,7 @@ pub(super) fn log_out(args: &LogoutArgs, folders: &Folders, ui: &mut Ui) -> Resu
                 continue;
             }
         };
+        has_ended = true;
         let clients: HttpClients = catalog.http_clients();
         let address = mcp::masked_address(&login.url);
         let address = prose_line(&address);
@@ -255,12 +258,15 @@ pub(super) fn log_out(args: &LogoutArgs, folders: &Folders, ui: &mut Ui) -> Resu
             ))?,
             Err(why) => {
                 ui.print(&format!("logged out of {name} at {address}\n"))?;
-                let text = format!("the tokens are removed, but could not be revoked: {why}");
+                let text = format!("the tokens are removed, but not all were revoked: {why}");
                 ui.line(Tone::Warning, &text)?;
             }
         }
     }
-    Ok(code)
+    match has_ended || code != 0 {
+        true => Ok(code),
+        false => Err(CliError::failed(format!("there is no login at {}", prose_line(name)))),
+    }
 }
 
 /// The error for a login that can't be removed.

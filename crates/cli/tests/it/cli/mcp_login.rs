@@ -20,7 +20,7 @@ fn worked(ran: &Ran) -> bool {
 }
 
 /// The files of the logins.
-fn files(world: &World) -> Vec<PathBuf> {
+pub(super) fn files(world: &World) -> Vec<PathBuf> {
     let folder = fs::read_dir(world.path("data/holdpoint/logins"));
     let files = folder.into_iter().flatten().map(|entry| entry.unwrap().path());
     files.filter(|path| path.extension().is_some_and(|kind| kind == "json")).collect()

@@ -119,10 +119,11 @@ fn secrets(login: &McpLogin) -> Vec<String> {
     [access_token].into_iter().chain(refresh_token).chain(client_secret).cloned().collect()
 }
 
-/// Revokes the tokens of a login. Returns whether its authorization server can do that.
+/// Revokes the tokens of a login, each one also if others can't be revoked. Returns whether its
+/// authorization server can do that.
 ///
 /// # Errors
-/// The authorization server can't be reached, or refuses.
+/// The authorization server can't be reached, or refuses: the reason for each token.
 pub async fn revoke(login: &McpLogin, clients: &HttpClients) -> Result<bool, String> {
     let (RenewalError::Refused(why) | RenewalError::Failed(why)) =
         match Authority::of(login, clients).await {
@@ -134,8 +135,7 @@ pub async fn revoke(login: &McpLogin, clients: &HttpClients) -> Result<bool, Str
 
 impl Authority {
     async fn revoke(&self, login: &McpLogin) -> Result<bool, String> {
-        let Self { metadata, fetch, .. } = self;
-        let more = &metadata.additional_fields;
+        let more = &self.metadata.additional_fields;
         let Some(endpoint) = more.get("revocation_endpoint").and_then(Value::as_str) else {
             return Ok(false);
         };
@@ -143,7 +143,6 @@ impl Authority {
         if origin(endpoint) != origin(&login.token_endpoint) {
             return Ok(false);
         }
-        let client = fetch.client(endpoint)?;
         let methods = more.get("revocation_endpoint_auth_methods_supported");
         let methods = methods.or_else(|| more.get("token_endpoint_auth_methods_supported"));
         let has = |method: &str| {
@@ -154,32 +153,49 @@ impl Authority {
             ("refresh_token", login.refresh_token.as_ref()),
             ("access_token", Some(&login.access_token)),
         ];
+        let mut failures = Vec::new();
         for (kind, token) in tokens {
             let Some(token) = token else { continue };
-            let mut form = vec![("token", token.as_str()), ("token_type_hint", kind)];
-            let mut request = client.post(endpoint);
-            match &login.client_secret {
-                Some(secret) if !in_body => {
-                    let id = encoded(&[("", &login.client_id)]);
-                    let secret = encoded(&[("", secret)]);
-                    request = request.basic_auth(&id[1..], Some(&secret[1..]));
-                }
-                secret => {
-                    form.push(("client_id", &login.client_id));
-                    form.extend(secret.as_deref().map(|secret| ("client_secret", secret)));
-                }
-            }
-            let request = request
-                .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
-                .body(encoded(&form))
-                .build()
-                .map_err(|_| "the request can't be made".to_owned())?;
-            let answer = fetch.send(&client, request).await?;
-            if !answer.status().is_success() {
-                return Err(format!("the authorization server answered with {}", answer.status()));
+            let form = [("token", token.as_str()), ("token_type_hint", kind)];
+            if let Err(why) = self.send(endpoint, login, in_body, &form).await {
+                failures.push(format!("{kind}: {why}"));
             }
         }
-        Ok(true)
+        if failures.is_empty() { Ok(true) } else { Err(failures.join("; ")) }
+    }
+
+    /// Sends a form in the name of the client of a login. Its secret is `in_body` or in a header.
+    async fn send(
+        &self,
+        endpoint: &str,
+        login: &McpLogin,
+        in_body: bool,
+        form: &[(&str, &str)],
+    ) -> Result<(), String> {
+        let client = self.fetch.client(endpoint)?;
+        let mut form = form.to_vec();
+        let mut request = client.post(endpoint);
+        match &login.client_secret {
+            Some(secret) if !in_body => {
+                let id = encoded(&[("", &login.client_id)]);
+                let secret = encoded(&[("", secret)]);
+                request = request.basic_auth(&id[1..], Some(&secret[1..]));
+            }
+            secret => {
+                form.push(("client_id", &login.client_id));
+                form.extend(secret.as_deref().map(|secret| ("client_secret", secret)));
+            }
+        }
+        let request = request
+            .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
+            .body(encoded(&form))
+            .build()
+            .map_err(|_| "the request can't be made".to_owned())?;
+        let answer = self.fetch.send(&client, request).await?;
+        match answer.status().is_success() {
+            true => Ok(()),
+            false => Err(format!("the authorization server answered with {}", answer.status())),
+        }
     }
 }
 
