@@ -16,6 +16,7 @@ use serde::Serialize;
 
 use crate::error::CliError;
 use crate::mcp::masked;
+use crate::tone::Tone;
 use crate::ui::Ui;
 
 /// Show, change or test the MCP servers of the configuration
@@ -149,6 +150,13 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         McpCommand::Remove(RemoveArgs { name }) => {
             edit::remove(folders, name)?;
             ui.print(&format!("removed {name} from {}\n", folders.config_file().display()))?;
+            // Another file can name a server with this name and address, too.
+            if folders.logins().of_server(name).is_ok_and(|logins| !logins.is_empty()) {
+                ui.line(Tone::Plain, "its login is kept")?;
+                let hint = format!("hint: `holdpoint mcp logout {name}` revokes and removes it");
+                ui.line(Tone::Plain, &hint)?;
+                ui.flush()?;
+            }
             Ok(0)
         }
         McpCommand::Test(args) => test::carry_out(args, folders, ui),

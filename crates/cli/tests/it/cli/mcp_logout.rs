@@ -62,3 +62,18 @@ fn m_h2_a_login_is_left_with_an_interrupt_while_it_waits_for_tokens() {
     login.end().code(130);
     assert_eq!(files(&world), Vec::<PathBuf>::new());
 }
+
+#[test]
+fn m_h2_the_login_of_a_server_that_is_removed_is_kept_with_a_hint() {
+    let server = OauthServer::start("plain");
+    let world = server.world();
+    log_in(&world, &["s"]);
+    let ran = world.run(&["mcp", "remove", "s"]).code(0);
+    assert!(ran.err.contains("hint: `holdpoint mcp logout s` revokes and removes it"), "{ran:#?}");
+    assert_eq!(files(&world).len(), 1);
+    world.run(&["mcp", "logout", "s"]).code(0);
+    assert_eq!(server.count("revoke"), 2, "{}", server.log());
+    world.run(&["mcp", "add", "s", &server.url()]).code(0);
+    let ran = world.run(&["mcp", "remove", "s"]).code(0);
+    assert_eq!(ran.err, "");
+}
