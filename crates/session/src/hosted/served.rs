@@ -62,6 +62,7 @@ struct Waiting {
 #[derive(Debug)]
 pub(super) struct Open {
     pub(super) id: Value,
+    tool: &'static str,
     pub(super) output_limit: Option<u64>,
     is_approved: bool,
 }
@@ -110,6 +111,13 @@ impl Served {
         Ok(())
     }
 
+    /// The number of requests for a new terminal that have no reply.
+    pub(super) fn terminals(&self) -> usize {
+        let open = self.open.values().map(|open| open.tool);
+        let tools = self.waiting.iter().map(|waiting| waiting.tool).chain(open);
+        tools.filter(|tool| *tool == SHELL).count()
+    }
+
     /// Whether requests wait to become calls.
     pub(super) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
@@ -138,7 +146,7 @@ impl Served {
             self.last += 1;
             input[FIELD] = json!(self.last);
             let is_approved = command.is_some_and(|command| self.take_approved(&command));
-            self.open.insert(self.last, Open { id, output_limit, is_approved });
+            self.open.insert(self.last, Open { id, tool, output_limit, is_approved });
             calls.push(ServedCall { tool, arguments: input.to_string() });
         }
         calls

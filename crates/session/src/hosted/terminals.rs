@@ -53,9 +53,11 @@ impl Terminals {
         self.all.is_empty()
     }
 
-    /// Whether the agent has to release a terminal before it creates another one.
-    pub(super) fn is_full(&self) -> bool {
-        self.all.len() >= MAX_TERMINALS && self.all.values().all(|terminal| !terminal.is_released)
+    /// Whether the agent has to release a terminal before it requests another one, if it already waits
+    /// for this many.
+    pub(super) fn is_full(&self, requested: usize) -> bool {
+        let all = self.all.values();
+        all.filter(|terminal| !terminal.is_released).count() + requested >= MAX_TERMINALS
     }
 
     /// Whether the agent waits for the end of a command.

@@ -9,7 +9,7 @@ use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 
 use super::calls::open_asks;
-use super::files::{replies, request, root, run};
+use super::files::{file, read, replies, request, root, run};
 use super::served::update;
 use super::{log_of, plain, prompt};
 use crate::world::{World, patience};
@@ -232,4 +232,48 @@ fn m_h3_the_terminals_of_an_agent_are_bounded() {
     assert_eq!(started.count(), 8, "{ran:#?}");
     assert!(ran.out.contains("8 background jobs are already running"), "{ran:#?}");
     assert_eq!(sleeping(&world), 0, "the session has ended");
+}
+
+#[test]
+fn m_h3_terminals_that_are_requested_at_once_count_before_they_exist() {
+    let world = World::new();
+    fs::write(world.work("a.txt"), "text").unwrap();
+    let new = json!({ "command": "true" });
+    let params = json!({ "sessionId": "SESSION", "command": "true" });
+    let at_once = (0..63).map(|id| {
+        let request = json!({ "id": id + 1000, "method": "terminal/create", "params": params });
+        format!("raw {request}\n")
+    });
+    let call = json!({ "toolCallId": "a", "title": "Other", "kind": "other" });
+    let script = [
+        create(&new),
+        terminal("wait_for_exit"),
+        create(&new),
+        terminal("wait_for_exit"),
+        // While this ask is open, the requests wait.
+        format!("ask {call}\n"),
+        at_once.collect(),
+        terminal("output").replacen("request", "note", 1),
+        "answered\n".to_owned(),
+        // Is served after the others.
+        read(&file(&world, "a.txt")),
+    ];
+    let agent = plain(&world);
+    let script = script.concat();
+    let open = ["new", "--name", "one", "--allow", "shell(true)", "--agent", &agent, &script];
+    world.run(&open).code(0);
+    world.run(&["wait", "one", "--for", "ask"]).code(0);
+    let by = Instant::now() + patience();
+    while !world.work("reply").exists() {
+        assert!(Instant::now() < by, "all requests are read: {}", log_of(&world));
+    }
+    world.run(&["approve", &open_asks(&world)[0]]).code(0);
+    world.run(&["wait", "one"]).code(0);
+    let events = world.run(&["logs", "--json", "one"]).code(0).events();
+    let calls = events.iter().filter_map(|event| match event.fact() {
+        Some(Fact::Turn(TurnFact::AssistantMessage(message))) => Some(&message.calls),
+        _ => None,
+    });
+    let terminals = calls.flatten().filter(|call| call.name == "shell").count();
+    assert_eq!(terminals, 64, "one of 65 is refused");
 }

@@ -89,7 +89,7 @@ impl Link {
                 self.refuse(id, CANCELLED, "no turn is open".to_owned());
                 None
             }
-            ClientRequest::Create(_) if self.terminals.is_full() => {
+            ClientRequest::Create(_) if self.terminals.is_full(self.served.terminals()) => {
                 let why = "there are too many terminals (hint: release one first)".to_owned();
                 self.refuse(id, INTERNAL_ERROR, why);
                 None
