@@ -7,9 +7,9 @@ use holdpoint_common::{
     Config, McpOrigin, McpServer, McpServers, check_mcp_servers, parse_mcp_file,
 };
 use holdpoint_session::folders::LoginStore;
-use holdpoint_tools::mcp::{HttpClients, McpSource};
+use holdpoint_tools::mcp::McpSource;
 use holdpoint_tools::secrets::mask_in_list;
-use holdpoint_tools::{McpLoginStore, McpTools};
+use holdpoint_tools::{HttpClients, McpLoginStore, McpTools};
 
 use crate::error::CliError;
 

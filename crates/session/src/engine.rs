@@ -9,8 +9,8 @@ use std::thread::JoinHandle;
 use actix::prelude::*;
 use holdpoint_common::{Limits, McpServers, SandboxSettings, SessionSettings, Who};
 use holdpoint_tools::{
-    AskUser, EditFile, Glob, Grep, Jobs, ListDir, McpTools, ReadFile, Shell, Supervisor, Tasks,
-    Toolbox, WriteFile,
+    AskUser, EditFile, Glob, Grep, HttpClients, Jobs, ListDir, McpTools, ReadFile, Shell,
+    Supervisor, Tasks, Toolbox, WriteFile,
 };
 use thiserror::Error;
 use tokio::runtime;
@@ -18,7 +18,6 @@ use tokio::runtime;
 #[cfg(feature = "folders")]
 use crate::folder_servers::FolderSource;
 use crate::hosted::Approvals;
-use crate::http_clients::HttpClients;
 use crate::instructions::UserFile;
 use crate::local::{LoadMeter, RefusalLog};
 use crate::manager::{Manager, Shutdown};

@@ -5,13 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use holdpoint_common::{Certificates, Proxies};
+use holdpoint_tools::HttpClients;
 use rustls::ClientConfig;
 
 use crate::model::{ModelError, http};
-
-/// Creates the HTTP client for an address, for the MCP servers of one session. The client follows
-/// redirects only within the origin of the address. An error is in words for the user.
-pub type HttpClients = Arc<dyn Fn(&str) -> Result<reqwest::Client, String> + Send + Sync>;
 
 /// How long loaded authorities are used for further clients.
 const KEPT: Duration = Duration::from_secs(10 * 60);

@@ -99,7 +99,6 @@ pub use backend::SessionVerb;
 pub use handle::{InterruptedTurn, Interruption, SessionHandle};
 pub use holdpoint_common::api::{Answered, ClientEnd, Prompted, RunRequest, RunStarted, TurnEnd};
 pub use holdpoint_common::{OpenSession, Refused, SessionError};
-pub use http_clients::HttpClients;
 pub use sessions::{Sessions, Watch};
 
 /// The vocabulary of this crate's types, for projects that depend on this crate alone.

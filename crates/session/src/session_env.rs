@@ -9,8 +9,8 @@ use holdpoint_common::{
     Limits, McpServers, PolicyError, PolicyMode, SessionId, SessionSettings, Snapshot, Supplies,
 };
 use holdpoint_tools::{
-    McpTools, Policy, Processes, Supervisor, ToolSource, ToolSpec, Toolbox, Widening, Workspace,
-    environment,
+    HttpClients, McpTools, Policy, Processes, Supervisor, ToolSource, ToolSpec, Toolbox, Widening,
+    Workspace, environment,
 };
 use tokio::runtime;
 use tokio::sync::watch;
@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use crate::context::Tokenizer;
 use crate::gone_servers;
 use crate::hosted::{Approvals, Hosted};
-use crate::http_clients::{Authorities, HttpClients, http_clients};
+use crate::http_clients::{Authorities, http_clients};
 use crate::instructions::UserFile;
 use crate::model::{Catalog, Model, ModelRequest};
 use crate::sandboxes::{SandboxedSession, Sandboxes};

@@ -99,6 +99,8 @@ pub use files::Files;
 pub use input::{parse, schema_of};
 pub use login::{McpLogin, McpLoginStore, McpLogins};
 pub use place::Place;
+#[cfg(feature = "http-clients")]
+pub use source::HttpClients;
 pub use source::{MakeTool, McpTools, NamedContent, Refreshed, SourceContext, ToolSource};
 pub use tool::{Intent, Tool, ToolOutcome, ToolSpec, Toolbox};
 pub use workspace::Workspace;

@@ -31,7 +31,6 @@ mod sse;
 mod stdio;
 mod tool;
 
-pub use http::HttpClients;
 pub use listing::{MAX_SCHEMA, MAX_SESSION_BYTES, MAX_SESSION_TOOLS};
 pub use oauth::{Authorizing, Code, LoginRequest, Redirect, revoke};
 pub use source::McpSource;

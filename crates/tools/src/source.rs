@@ -62,6 +62,14 @@ pub trait McpTools: ToolSource {
     fn set_servers(&mut self, servers: McpServers);
 }
 
+/// Creates the HTTP client for an address, for the MCP servers of one session: with its proxies and
+/// certificate authorities. An error is in words for the user.
+///
+/// The client follows redirects only within the origin of the address, so that headers go to no
+/// other server.
+#[cfg(feature = "http-clients")]
+pub type HttpClients = Arc<dyn Fn(&str) -> Result<reqwest::Client, String> + Send + Sync>;
+
 /// The result of a refresh.
 #[derive(Default)]
 pub struct Refreshed {

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use holdpoint_common::{McpServer, McpServers};
-use holdpoint_tools::mcp::{HttpClients, McpSource};
+use holdpoint_tools::mcp::McpSource;
 use holdpoint_tools::testing::Bench;
-use holdpoint_tools::{ProcessSpec, Processes, SourceContext, Supervisor, Toolbox};
+use holdpoint_tools::{HttpClients, ProcessSpec, Processes, SourceContext, Supervisor, Toolbox};
 use serde_json::json;
 
 use crate::floors::Floor;

@@ -115,7 +115,7 @@ pub(super) fn line(words: &[impl AsRef<str>]) -> String {
     words.iter().map(|word| quoted(word.as_ref())).collect::<Vec<_>>().join(" ")
 }
 
-/// A word as a shell reads it.
+/// A word as a shell reads it. Exact, unlike [`shown::shell_word`]: the line may run.
 pub(super) fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:@%+,".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {

@@ -5,12 +5,13 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use holdpoint_common::{Certificates, Config, ModelName, ModelSettings, ModelSupplies, Proxies};
+use holdpoint_tools::HttpClients;
 
 use self::provider_settings::ProviderSettings;
 use super::provider::HINT;
 use super::rehearsal::Rehearsal;
 use super::{Access, Model, ModelError, Provider};
-use crate::http_clients::{HttpClients, http_clients};
+use crate::http_clients::http_clients;
 
 mod provider_settings;
 

@@ -27,13 +27,7 @@ use super::http_error::{HttpError, HttpFailure, in_words, is_unauthorized, text}
 use super::login::ServerLogin;
 use super::pace::Pace;
 use super::stdio::{Fault, MAX_MESSAGE, MAX_REQUESTS};
-
-/// Creates the HTTP client for an address, with the proxies and the certificate authorities of a
-/// session.
-///
-/// The client follows redirects within the origin of the address only, as `rmcp` needs it, so that
-/// headers go to no other server.
-pub type HttpClients = Arc<dyn Fn(&str) -> Result<reqwest::Client, String> + Send + Sync>;
+use crate::source::HttpClients;
 
 /// How often a stream that broke off is continued until one works again.
 const MAX_RETRIES: usize = 5;

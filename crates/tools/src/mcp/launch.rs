@@ -19,7 +19,7 @@ use super::calls::Calls;
 use super::client::{self, Client};
 use super::content::cut;
 use super::driver::blocking;
-use super::http::{self, Http, HttpClients, OwnStream};
+use super::http::{self, Http, OwnStream};
 use super::http_error;
 use super::listing::{self, Listing};
 use super::login::ServerLogin;
@@ -28,7 +28,7 @@ use super::sse::Sse;
 use super::stdio::{Fault, Stdio};
 use crate::process::{Duplex, DuplexProcess, Exit};
 use crate::shown::last_lines;
-use crate::source::SourceContext;
+use crate::source::{HttpClients, SourceContext};
 
 /// How often a server may end by itself. It is started again after the first time.
 const MAX_DEATHS: u32 = 2;

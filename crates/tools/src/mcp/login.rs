@@ -7,11 +7,12 @@ use holdpoint_common::{McpOrigin, McpServer};
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 
-use super::http::{self, HttpClients};
+use super::http;
 use super::http_error::hidden;
 use super::oauth::{self, RenewalError};
 use crate::login::{McpLogin, McpLoginStore};
 use crate::shown::shell_word;
+use crate::source::HttpClients;
 
 /// How long a refresh may take with all its requests.
 const RENEWAL_LIMIT: Duration = Duration::from_secs(60);

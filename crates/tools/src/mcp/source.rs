@@ -8,7 +8,6 @@ use std::sync::Arc;
 use holdpoint_common::{McpServer, McpServers, check_mcp_servers};
 
 use super::driver::Driver;
-use super::http::HttpClients;
 use super::launch::Launch;
 use super::listing::{CHOOSE, MAX_SESSION_BYTES, MAX_SESSION_TOOLS};
 use super::login::ServerLogin;
@@ -17,7 +16,9 @@ use super::server::{Connection, Server};
 use super::tool::McpTool;
 use crate::login::McpLoginStore;
 use crate::shown::prose_line;
-use crate::source::{MakeTool, McpTools, NamedContent, Refreshed, SourceContext, ToolSource};
+use crate::source::{
+    HttpClients, MakeTool, McpTools, NamedContent, Refreshed, SourceContext, ToolSource,
+};
 use crate::tool::Tool;
 
 /// The tools of a session's MCP servers.

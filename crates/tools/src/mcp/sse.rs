@@ -15,10 +15,11 @@ use rmcp::transport::Transport;
 
 use super::calls::Calls;
 use super::events::Events;
-use super::http::{self, HttpClients};
+use super::http;
 use super::http_error::{HttpError, connection, hidden, status};
 use super::login::ServerLogin;
 use super::stdio::Fault;
+use crate::source::HttpClients;
 
 /// How long the POST of one message may take.
 const POST_LIMIT: Duration = Duration::from_secs(30);

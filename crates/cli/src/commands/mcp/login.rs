@@ -10,7 +10,7 @@ use holdpoint_common::{
 };
 use holdpoint_session::folders::{Folders, FoldersError};
 use holdpoint_session::model::Catalog;
-use holdpoint_tools::mcp::{Authorizing, HttpClients, LoginRequest, Redirect, revoke};
+use holdpoint_tools::mcp::{Authorizing, LoginRequest, Redirect, revoke};
 use holdpoint_tools::shown::prose_line;
 use holdpoint_tools::{McpLogin, McpLogins, environment};
 
@@ -247,7 +247,7 @@ pub(super) fn log_out(args: &LogoutArgs, folders: &Folders, ui: &mut Ui) -> Resu
             }
         };
         has_ended = true;
-        let clients: HttpClients = catalog.http_clients();
+        let clients = catalog.http_clients();
         let address = mcp::masked_address(&login.url);
         let address = prose_line(&address);
         match block_on(async { Ok(revoke(&login, &clients).await) })? {

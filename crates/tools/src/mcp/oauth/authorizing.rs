@@ -16,8 +16,9 @@ use super::fetch::{Answer, Fetch};
 use super::{Tokens, now};
 use crate::login::McpLogin;
 use crate::mcp::content::cut;
-use crate::mcp::http::{self, HttpClients};
+use crate::mcp::http;
 use crate::shown::prose_line;
+use crate::source::HttpClients;
 
 /// The name under which this program is registered.
 const CLIENT_NAME: &str = "Holdpoint";

@@ -8,10 +8,10 @@ use reqwest::Url;
 use reqwest::header::CONTENT_TYPE;
 use rmcp::transport::auth::{OAuthHttpClient, OAuthHttpClientFuture, OAuthHttpRequest};
 
-use crate::mcp::http::HttpClients;
 use crate::mcp::http_error::{self, HttpError};
 use crate::mcp::stdio::Fault;
 use crate::shown::prose_line;
+use crate::source::HttpClients;
 
 /// How long one request may take, with its answer.
 const LIMIT: Duration = Duration::from_secs(30);

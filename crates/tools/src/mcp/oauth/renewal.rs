@@ -16,7 +16,7 @@ use super::error::words;
 use super::fetch::Fetch;
 use super::{Tokens, now};
 use crate::login::McpLogin;
-use crate::mcp::http::HttpClients;
+use crate::source::HttpClients;
 
 /// The address of a redirect, which a refresh does not use.
 const NO_REDIRECT: &str = "http://127.0.0.1/callback";

@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
 use holdpoint_common::McpServer;
-use holdpoint_tools::mcp::HttpClients;
+use holdpoint_tools::HttpClients;
 
 use super::installed;
 
