@@ -52,11 +52,18 @@ pub(super) fn intent(
         Some(CallKind::Read | CallKind::Search) => format!("{agent}: read files? {title}"),
         _ => format!("{agent}: {title}?"),
     };
-    let details = details(call, command.as_ref(), workspace);
+    let mut details = details(call, command.as_ref(), workspace);
+    // Some agents name the command in the title alone. The message has the title, but may not show it
+    // exactly.
+    let exact = shown::line(&call.title);
+    if command.is_none() && exact != title {
+        details = format!("{exact}\n{details}");
+    }
     if details.len() > MAX_DETAILS {
         return Err(too_large());
     }
-    Ok(Intent { acts, message, details: Some(details), always: None })
+    let details = (!details.is_empty()).then_some(details);
+    Ok(Intent { acts, message, details, always: None })
 }
 
 /// The command that an approval of the call covers, if the agent then requests a terminal for exactly
@@ -163,17 +170,45 @@ fn details(call: &KnownCall, command: Option<&Command>, workspace: &Workspace) -
     if command.is_none_or(|command| command.has_more) {
         let input = call.input.as_ref().and_then(|input| serde_json::to_string_pretty(input).ok());
         if let Some(input) = input {
-            if command.is_some() {
-                details.push_str("\nall of its input:\n");
-            }
-            details.push_str(&shown::text(&input));
+            let heading = if command.is_some() { "\nall of its input" } else { "its input" };
+            let _ = write!(details, "{heading}:\n{}", shown::text(&input));
         }
     }
-    // Some agents name the command in the title alone.
-    if command.is_none() { format!("{}\n{details}", shown::line(&call.title)) } else { details }
+    details
 }
 
 /// A change of a file, as a diff.
 pub(super) fn diff(path: &str, old: Option<&str>, new: &str) -> String {
     shown::diff(path, old, new).unwrap_or_else(|error| format!("{}: {error}", shown::line(path)))
+}
+
+#[cfg(test)]
+mod tests {
+    use holdpoint_tools::Policy;
+    use serde_json::json;
+
+    use super::*;
+    use crate::hosted::known_calls::KnownCalls;
+    use crate::hosted::protocol::CallUpdate;
+
+    fn confirm(update: CallUpdate) -> (String, Option<String>) {
+        let mut calls = KnownCalls::default();
+        calls.update(CallUpdate { id: "a".to_owned(), ..update }, true).unwrap();
+        let workspace = Workspace::new("/w", Vec::new(), Policy::default());
+        let intent = intent("python", calls.get("a").unwrap(), &workspace).unwrap();
+        (intent.message, intent.details)
+    }
+
+    #[test]
+    fn m_h3_the_title_of_a_call_is_shown_once_unless_it_is_not_exact() {
+        let titled = |title: &str| CallUpdate { title: Some(title.into()), ..Default::default() };
+        assert_eq!(confirm(titled("Look up")), ("python: Look up?".to_owned(), None));
+        let input = Some(json!({ "url": "http://x/" }));
+        let details = "its input:\n{\n  \"url\": \"http://x/\"\n}";
+        let (message, shown) = confirm(CallUpdate { input, ..titled("Look up") });
+        assert_eq!((&*message, shown.as_deref()), ("python: Look up?", Some(details)));
+        // The letter is a Cyrillic one.
+        let (_, shown) = confirm(titled("l\u{455} -l"));
+        assert_eq!(shown.as_deref(), Some("l\\u{455} -l\n"));
+    }
 }

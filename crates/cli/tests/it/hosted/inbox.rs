@@ -41,3 +41,13 @@ fn m_h3_agents_and_models_share_one_inbox() {
     }
     assert_eq!(asks(&world), []);
 }
+
+#[test]
+fn m_h3_the_inbox_shows_the_title_of_a_call_once() {
+    let world = World::new();
+    let agent = scripted(&world, "");
+    world.run(&["new", "--name", "one", "--agent", &agent, "ask other Lookup"]).code(0);
+    world.run(&["wait", "one", "--for", "ask"]).code(0);
+    let inbox = world.run(&["inbox"]).code(0);
+    assert_eq!(inbox.out.matches("Lookup").count(), 1, "{inbox:#?}");
+}
