@@ -13,6 +13,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use holdpoint_common::api::PromptRequest;
 use holdpoint_common::{Event, Refused};
 use holdpoint_session::folders::Folders;
 use holdpoint_session::form::{AfterAsk, AskForm};
@@ -58,7 +59,7 @@ pub(crate) struct FollowRequest<'a> {
 
 /// The work that a session starts with.
 pub(crate) enum Begin {
-    Prompt(String),
+    Prompt(PromptRequest),
     Run(RunRequest),
 }
 

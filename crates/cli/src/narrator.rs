@@ -192,7 +192,7 @@ impl Narrator {
 
     fn narrate_prompt_fact(&mut self, fact: &PromptFact) -> Vec<Narration> {
         match fact {
-            PromptFact::Accepted { prompt, text, by } => {
+            PromptFact::Accepted { prompt, text, by, .. } => {
                 self.narrate_accepted(*prompt, text, by).into_iter().collect()
             }
             PromptFact::Returned { prompt, text } => {

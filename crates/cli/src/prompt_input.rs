@@ -3,13 +3,15 @@
 use std::io::{self, IsTerminal, Read};
 
 use holdpoint_common::Config;
+use holdpoint_common::api::PromptRequest;
 use holdpoint_session::model::rehearsal::{self, Rehearsal};
 use holdpoint_session::model::{Model, ModelError};
 
 use crate::error::CliError;
 
 /// Returns the given prompt. If it is `-`, or missing in a pipe, reads it from standard input
-/// instead. `usage` is the command line that the hint shows.
+/// instead. Text from a pipe counts as not written by the user. `usage` is the command line that
+/// the hint shows.
 ///
 /// # Errors
 /// Fails if the prompt is empty or can't be read.
@@ -17,16 +19,20 @@ pub(crate) fn read_prompt(
     given: Option<&str>,
     config: &Config,
     usage: &str,
-) -> Result<String, CliError> {
+) -> Result<PromptRequest, CliError> {
+    let is_terminal = io::stdin().is_terminal();
     let prompt = match given {
-        Some(prompt) if prompt != "-" => prompt.to_owned(),
-        None if io::stdin().is_terminal() => String::new(),
-        Some(_) | None => read_stdin(config.limits.max_prompt_bytes).map_err(|error| {
-            CliError::usage(format!("the prompt can't be read from standard input: {error}"))
-        })?,
+        Some(prompt) if prompt != "-" => prompt.into(),
+        None if is_terminal => "".into(),
+        Some(_) | None => {
+            let text = read_stdin(config.limits.max_prompt_bytes).map_err(|error| {
+                CliError::usage(format!("the prompt can't be read from standard input: {error}"))
+            })?;
+            PromptRequest { text, typed_bytes: (!is_terminal).then_some(0) }
+        }
     };
     // Checked before a session is opened for the prompt.
-    if prompt.trim().is_empty() {
+    if prompt.text.trim().is_empty() {
         let hint = format!("{usage} \"what to do\", or `-` to read it from standard input");
         return Err(CliError::usage("the prompt is empty").hint(hint));
     }
@@ -42,9 +48,9 @@ pub(crate) fn read_prompt_for(
     given: Option<&str>,
     config: &Config,
     usage: &str,
-) -> Result<String, CliError> {
+) -> Result<PromptRequest, CliError> {
     let prompt = read_prompt(given, config, usage)?;
-    check_prompt(model, &prompt)?;
+    check_prompt(model, &prompt.text)?;
     Ok(prompt)
 }
 

@@ -125,8 +125,8 @@ impl SessionHandle {
     ///
     /// # Errors
     /// [`SessionError`] if the prompt is empty or too long, or the queue is full.
-    pub async fn prompt(&self, text: impl Into<String>) -> Result<Prompted, SessionError> {
-        self.act(PromptRequest { text: text.into() }).await
+    pub async fn prompt(&self, prompt: impl Into<PromptRequest>) -> Result<Prompted, SessionError> {
+        self.act(prompt.into()).await
     }
 
     /// Takes a prompt out of the queue. It is handed back, as a fact with its text, and never runs.

@@ -114,14 +114,17 @@ pub fn join_prompts(messages: &mut Vec<Message>) {
     });
 }
 
-/// The prompts without an answer to which no content was added yet, the newest first.
-pub fn new_prompts(facts: &[Arc<Event>]) -> impl Iterator<Item = &Arc<str>> {
+/// The prompts without an answer to which no content was added yet, the newest first: of each, the
+/// text that the user has written.
+pub fn new_prompts(facts: &[Arc<Event>]) -> impl Iterator<Item = &str> {
     let is_old = |fact: &Fact| {
         matches!(fact, Fact::Turn(TurnFact::AssistantMessage(_) | TurnFact::ContentAdded { .. }))
     };
     let facts = facts.iter().rev().filter_map(|event| event.fact());
     facts.take_while(move |fact| !is_old(fact)).filter_map(|fact| match fact {
-        Fact::Prompt(PromptFact::Accepted { text, .. }) => Some(text),
+        Fact::Prompt(PromptFact::Accepted { text, typed_bytes, .. }) => {
+            Some(&text[..text.floor_char_boundary(typed_bytes.unwrap_or(text.len()))])
+        }
         _ => None,
     })
 }

@@ -243,7 +243,7 @@ impl DaemonWorld {
         let before = busy(self.place.pid());
         let deltas: usize = self.runtime.block_on(async {
             for (session, _) in &clients {
-                session.prompt(&script).await.unwrap();
+                session.prompt(script.as_str()).await.unwrap();
             }
             let mut deltas = 0;
             for (_, client) in &mut clients {

@@ -104,6 +104,7 @@ fn facts() -> Vec<Arc<Event>> {
                 prompt: PromptId(n as u64),
                 text: text.as_str().into(),
                 by: Who::named("figures"),
+                typed_bytes: None,
             }),
             1 => answer(vec![ToolCall {
                 id: call,

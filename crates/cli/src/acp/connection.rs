@@ -193,7 +193,7 @@ impl Connection {
             _ if method == names.session_prompt => {
                 let acp::PromptRequest { session_id, prompt, .. } = params.read()?;
                 self.unused.remove(&session_id);
-                (session_id, ToSession::Prompt { request, text: prompt::text(&prompt)? })
+                (session_id, ToSession::Prompt { request, prompt: prompt::prompt(&prompt)? })
             }
             _ if method == names.session_set_mode => {
                 let acp::SetSessionModeRequest { session_id, mode_id, .. } = params.read()?;

@@ -3,16 +3,18 @@
 use agent_client_protocol_schema::v1::{
     ContentBlock, EmbeddedResourceResource, Error, ErrorCode, ResourceLink, TextResourceContents,
 };
+use holdpoint_common::api::PromptRequest;
 use percent_encoding::percent_decode_str;
 
 use super::rpc::failure;
 
-/// The text of a prompt. A link becomes the path or the address that it leads to, where it is
-/// mentioned. The contents of an embedded resource follow at the end, under its path.
+/// The prompt in these blocks. A link becomes the path or the address that it leads to, where it is
+/// mentioned. The contents of an embedded resource follow at the end, under its path. The user has
+/// not written them.
 ///
 /// # Errors
 /// An error for the editor, if a block has a kind that was not announced.
-pub(super) fn text(blocks: &[ContentBlock]) -> Result<String, Error> {
+pub(super) fn prompt(blocks: &[ContentBlock]) -> Result<PromptRequest, Error> {
     let mut text = String::new();
     let mut contents = String::new();
     for block in blocks {
@@ -31,7 +33,8 @@ pub(super) fn text(blocks: &[ContentBlock]) -> Result<String, Error> {
             _ => return Err(unsupported("content of an unknown kind")),
         }
     }
-    Ok(text + &contents)
+    let typed_bytes = (!contents.is_empty()).then_some(text.len());
+    Ok(PromptRequest { text: text + &contents, typed_bytes })
 }
 
 fn unsupported(content: &str) -> Error {
@@ -43,8 +46,11 @@ fn unsupported(content: &str) -> Error {
 /// The path of a `file` address, and any other address as it is.
 fn place(uri: &str) -> String {
     let Some(path) = uri.strip_prefix("file://") else { return uri.to_owned() };
+    // A word of a path could name content of a server.
+    let has_name = |path: &str| path.contains('@') && path.contains(char::is_whitespace);
+    let is_plain = |path: &str| !path.contains(char::is_control) && !has_name(path);
     match percent_decode_str(path).decode_utf8() {
-        Ok(path) if path.starts_with('/') && !path.contains(char::is_control) => path.into_owned(),
+        Ok(path) if path.starts_with('/') && is_plain(&path) => path.into_owned(),
         // A path on another machine, or one that would not stay on its line.
         _ => uri.to_owned(),
     }
@@ -69,9 +75,28 @@ mod tests {
 
     use super::*;
 
-    fn text_of(blocks: Value) -> Result<String, String> {
+    fn prompt_of(blocks: Value) -> Result<PromptRequest, String> {
         let blocks: Vec<ContentBlock> = serde_json::from_value(blocks).unwrap();
-        text(&blocks).map_err(|error| error.message)
+        prompt(&blocks).map_err(|error| error.message)
+    }
+
+    fn text_of(blocks: Value) -> Result<String, String> {
+        prompt_of(blocks).map(|prompt| prompt.text)
+    }
+
+    #[test]
+    fn m_h2_t_h3_what_an_editor_attaches_names_no_content() {
+        let text = json!({ "type": "text", "text": "See @s:a in " });
+        let resource = json!({ "uri": "file:///w/c.md", "text": "@s:b" });
+        let resource = json!({ "type": "resource", "resource": resource });
+        assert_eq!(prompt_of(json!([text])).unwrap().typed_bytes, None);
+        let PromptRequest { text, typed_bytes } = prompt_of(json!([text, resource])).unwrap();
+        assert_eq!(&text[..typed_bytes.unwrap()], "See @s:a in /w/c.md");
+        assert!(text.ends_with("\n@s:b\n```"), "{text}");
+        // The name of a file.
+        let uri = "file:///w/a%20@s:b";
+        let link = json!([{ "type": "resource_link", "name": "n", "uri": uri }]);
+        assert_eq!(text_of(link).unwrap(), uri);
     }
 
     #[test]

@@ -19,6 +19,7 @@ use agent_client_protocol_schema::v1::{
     AvailableCommandsUpdate, CLIENT_METHOD_NAMES, ConfigOptionUpdate, Error, ErrorCode, Meta,
     RequestId, SessionInfoUpdate, SessionNotification, SessionUpdate,
 };
+use holdpoint_common::api::PromptRequest;
 use holdpoint_common::{Event, Fact, Refused, SessionFact, Snapshot};
 use holdpoint_session::folders::Folders;
 use holdpoint_session::{Attachment, SessionHandle, Sessions};
@@ -45,7 +46,7 @@ const BATCH: usize = 256;
 pub(super) enum ToSession {
     Prompt {
         request: RequestId,
-        text: String,
+        prompt: PromptRequest,
     },
     /// Cancel the open turn and the open prompts.
     Cancel,
@@ -253,7 +254,7 @@ impl SessionTask {
             self.follow_asks(event).await;
             let max_steps = self.handle.snapshot().settings.max_steps;
             match self.prompts.take_handed_back(event) {
-                Some((request, text)) => self.orders.repeat(request, text),
+                Some((request, prompt)) => self.orders.repeat(request, prompt),
                 None => {
                     for (request, reply) in self.prompts.event(event, max_steps) {
                         self.around.lines.reply(&request, reply).await;

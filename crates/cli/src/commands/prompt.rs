@@ -34,7 +34,7 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         let sessions = sessions(folders, "prompt").await?;
         // Checked before the session is opened for the prompt.
         let found = sessions.look(&args.session.session).await?;
-        check_prompt(&found.settings.model, &prompt)?;
+        check_prompt(&found.settings.model, &prompt.text)?;
         show_resolved(&args.session.session, &found, ui)?;
         let session = sessions.get(&args.session.session).await?;
         let prompted = session.prompt(prompt).await.map_err(|error| {

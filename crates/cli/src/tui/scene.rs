@@ -131,7 +131,8 @@ impl Scene {
         let prompt = PromptId(turn.0);
         (self.snapshot.turn, self.snapshot.status) = (Some(turn), SessionStatus::Running);
         let by = Who { name: "tui".to_owned(), pid: Some(OWN_PID) };
-        self.fact(Fact::Prompt(PromptFact::Accepted { prompt, text: text.into(), by }));
+        let (text, typed_bytes) = (text.into(), None);
+        self.fact(Fact::Prompt(PromptFact::Accepted { prompt, text, by, typed_bytes }));
         self.fact(Fact::Turn(TurnFact::Started { turn, prompt }))
             .fact(Fact::Turn(TurnFact::StepStarted))
     }

@@ -61,6 +61,24 @@ impl VerbReply for Hold {}
 pub struct PromptRequest {
     /// Text of the prompt: not blank, at most `limits.max_prompt_bytes` bytes long.
     pub text: String,
+    /// Number of bytes at the beginning of `text` that the user has written. Only these can name
+    /// content, such as a resource of an MCP server. Default: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub typed_bytes: Option<usize>,
+}
+
+/// A prompt that the user has written.
+impl From<String> for PromptRequest {
+    fn from(text: String) -> Self {
+        Self { text, typed_bytes: None }
+    }
+}
+
+/// A prompt that the user has written.
+impl From<&str> for PromptRequest {
+    fn from(text: &str) -> Self {
+        text.to_owned().into()
+    }
 }
 
 impl Verb for PromptRequest {

@@ -130,6 +130,10 @@ kinds! {
             text: Arc<str>,
             /// Client that sent the prompt.
             by: Who,
+            /// Number of bytes at the beginning of the text that the user has written, if it is not
+            /// all of it. Only these can name content.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            typed_bytes: Option<usize>,
         },
         /// A queued prompt was handed back to its client and will not run.
         "promptReturned" => Returned {

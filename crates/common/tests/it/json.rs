@@ -176,6 +176,7 @@ fn facts() -> Vec<Fact> {
             prompt: PromptId(1),
             text: "go".into(),
             by: Who::named("run"),
+            typed_bytes: None,
         }),
         Fact::Prompt(PromptFact::Returned { prompt: PromptId(2), text: "later".into() }),
         Fact::Prompt(PromptFact::Delivered { prompt: PromptId(2), iteration: 3 }),

@@ -239,7 +239,8 @@ mod tests {
 
     fn prompt(seq: u64, bytes: usize) -> Arc<Event> {
         let text = "x".repeat(bytes).into();
-        event(seq, PromptFact::Accepted { prompt: PromptId(seq), text, by: Who::named("test") })
+        let (prompt, by) = (PromptId(seq), Who::named("test"));
+        event(seq, PromptFact::Accepted { prompt, text, by, typed_bytes: None })
     }
 
     fn answer(seq: u64, bytes: usize) -> Arc<Event> {

@@ -121,6 +121,7 @@ fn facts(happens: &[LogEntry]) -> Vec<Arc<Event>> {
                 prompt: PromptId(n as u64 + 1),
                 text: words(*size, n).into(),
                 by: Who::named("test"),
+                typed_bytes: None,
             }),
             LogEntry::Thinks => answer(BlockKind::Thought, "hm".into(), vec![]),
             LogEntry::Says(size) => answer(BlockKind::Text, words(*size, n), vec![]),

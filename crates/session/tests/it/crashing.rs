@@ -376,7 +376,7 @@ async fn t_u16_wide_characters_are_never_cut_wherever_a_limit_falls() {
                     .text(wide.clone())
                     .call("probe", json!({ "wide": wide })),
             );
-            session.prompt(&wide).await.unwrap();
+            session.prompt(wide.as_str()).await.unwrap();
             assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
         }
         session.id().clone()

@@ -55,6 +55,7 @@ async fn fill(log: &dyn SessionLog, settings: SessionSettings, count: u64) {
                 prompt: PromptId(turn),
                 text: format!("prompt {turn}").into(),
                 by: Who::named("test"),
+                typed_bytes: None,
             }),
             Fact::Turn(TurnFact::Started { turn: TurnId(turn), prompt: PromptId(turn) }),
             Fact::Turn(TurnFact::StepStarted),

@@ -141,7 +141,7 @@ impl SessionLog for GatedLog {
 /// Prompts once, and waits for the end of the turn.
 async fn turn(harness: &Harness, session: &SessionHandle, number: usize) {
     harness.model.then(reply().text(format!("Answer {number}.")));
-    session.prompt(&format!("Prompt {number}.")).await.unwrap();
+    session.prompt(format!("Prompt {number}.")).await.unwrap();
     let settled = session.settled().await.unwrap();
     assert_eq!(settled.last_turn.as_ref().unwrap().outcome, Outcome::Done);
 }

@@ -40,6 +40,7 @@ fn prompt(seq: u64, text: &str) -> Arc<Event> {
         prompt: holdpoint_common::PromptId(1),
         text: text.into(),
         by: Who::named("t"),
+        typed_bytes: None,
     });
     event(seq, fact)
 }

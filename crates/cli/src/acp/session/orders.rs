@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 
 use agent_client_protocol_schema::v1::RequestId;
 use holdpoint_common::SessionError;
+use holdpoint_common::api::PromptRequest;
 use holdpoint_session::{Prompted, SessionHandle};
 
 use super::SetReply;
@@ -27,7 +28,7 @@ pub(super) struct Order {
 /// The work of an order.
 #[derive(Debug)]
 pub(super) enum Work {
-    Prompt(String),
+    Prompt(PromptRequest),
     Set(Change, SetReply),
     /// A command of the user, which takes the place of a prompt.
     Command(Command),
@@ -44,7 +45,7 @@ pub(super) enum Ordered {
 impl Work {
     pub(super) async fn carry_out(self, session: &SessionHandle) -> Ordered {
         match self {
-            Self::Prompt(text) => Ordered::Prompted(session.prompt(text).await),
+            Self::Prompt(prompt) => Ordered::Prompted(session.prompt(prompt).await),
             Self::Set(change, reply) => Ordered::Set(reply, set(session, change).await),
             Self::Command(command) => Ordered::Commanded(match command {
                 Command::Hold => session.hold().await.map(drop),
@@ -82,9 +83,9 @@ impl Orders {
     }
 
     /// Adds a prompt that was handed back, before all new orders.
-    pub(super) fn repeat(&mut self, request: RequestId, text: String) {
+    pub(super) fn repeat(&mut self, request: RequestId, prompt: PromptRequest) {
         let at = self.0.iter().take_while(|order| order.is_repeated).count();
-        self.0.insert(at, Order { request, work: Work::Prompt(text), is_repeated: true });
+        self.0.insert(at, Order { request, work: Work::Prompt(prompt), is_repeated: true });
     }
 
     /// Removes the first order.
@@ -124,10 +125,10 @@ mod tests {
     #[test]
     fn m_h1_prompts_that_are_sent_once_more_come_first_and_in_order() {
         let mut orders = Orders::default();
-        let prompt = || Work::Prompt("p".to_owned());
+        let prompt = || Work::Prompt("p".into());
         orders.push(RequestId::Number(3), prompt()).unwrap();
-        orders.repeat(RequestId::Number(1), "p".to_owned());
-        orders.repeat(RequestId::Number(2), "p".to_owned());
+        orders.repeat(RequestId::Number(1), "p".into());
+        orders.repeat(RequestId::Number(2), "p".into());
         orders.push(RequestId::Number(4), Work::Command(Command::Hold)).unwrap();
         orders.push(RequestId::Number(5), prompt()).unwrap();
         assert!(orders.remove(&RequestId::Number(5)).is_some());

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use agent_client_protocol_schema::v1::{
     Error, ErrorCode, Meta, PromptResponse, RequestId, StopReason,
 };
+use holdpoint_common::api::PromptRequest;
 use holdpoint_common::{
     CutCause, Event, Fact, Outcome, PromptFact, PromptId, Receipt, RunFact, SessionFact, TurnFact,
     TurnId,
@@ -33,6 +34,8 @@ struct Open {
     request: RequestId,
     /// The prompt; `None` while it is being sent.
     prompt: Option<PromptId>,
+    /// See [`PromptRequest::typed_bytes`].
+    typed_bytes: Option<usize>,
     cancel: Cancel,
 }
 
@@ -91,8 +94,8 @@ impl Prompts {
     }
 
     /// Adds a prompt that is being sent.
-    pub(super) fn sending(&mut self, request: RequestId) {
-        self.open.push(Open { request, prompt: None, cancel: Cancel::No });
+    pub(super) fn sending(&mut self, request: RequestId, typed_bytes: Option<usize>) {
+        self.open.push(Open { request, prompt: None, typed_bytes, cancel: Cancel::No });
     }
 
     /// Notes that the session has accepted a prompt. Returns the reply if its turn is over.
@@ -185,9 +188,9 @@ impl Prompts {
         open.into_iter().for_each(|open| open.cancel = Cancel::AwaitsTurn);
     }
 
-    /// The request and the text of a prompt that is to be sent once more: the interrupt of another
-    /// prompt's turn has handed it back.
-    pub(super) fn take_handed_back(&mut self, event: &Event) -> Option<(RequestId, String)> {
+    /// The request of a prompt, and the prompt, which is to be sent once more: the interrupt of
+    /// another prompt's turn has handed it back.
+    pub(super) fn take_handed_back(&mut self, event: &Event) -> Option<(RequestId, PromptRequest)> {
         let Some(Fact::Prompt(PromptFact::Returned { prompt, text })) = event.fact() else {
             return None;
         };
@@ -199,7 +202,8 @@ impl Prompts {
             return None;
         }
         open.prompt = None;
-        Some((open.request.clone(), text.to_string()))
+        let prompt = PromptRequest { text: text.to_string(), typed_bytes: open.typed_bytes };
+        Some((open.request.clone(), prompt))
     }
 
     /// Removes all open prompts with the same error. The end of the open turn may not arrive.

@@ -4,6 +4,7 @@ use agent_client_protocol_schema::v1::{
     CloseSessionResponse, Error, ErrorCode, PromptResponse, RequestId,
     SetSessionConfigOptionResponse, SetSessionModeResponse, StopReason,
 };
+use holdpoint_common::api::PromptRequest;
 use holdpoint_common::{Refused, SessionError};
 use holdpoint_session::Prompted;
 
@@ -20,7 +21,7 @@ impl SessionTask {
     /// Handles a message of the connection.
     pub(super) async fn take(&mut self, message: ToSession) {
         match message {
-            ToSession::Prompt { request, text } => self.prompt(request, text).await,
+            ToSession::Prompt { request, prompt } => self.prompt(request, prompt).await,
             ToSession::Cancel => self.cancel_all().await,
             ToSession::CancelRequest(request) => self.cancel_one(&request).await,
             ToSession::Reply { id, result } => self.take_reply(&id, result).await,
@@ -36,7 +37,7 @@ impl SessionTask {
         }
     }
 
-    async fn prompt(&mut self, request: RequestId, text: String) {
+    async fn prompt(&mut self, request: RequestId, prompt: PromptRequest) {
         if self.prompts.is_full() {
             let message = format!("{MAX_PROMPTS} prompts of this session are open, the limit");
             return self.fail(&request, failure(ErrorCode::InvalidRequest, message)).await;
@@ -48,14 +49,14 @@ impl SessionTask {
         if let Err(error) = self.ensure_attached().await {
             return self.fail(&request, error).await;
         }
-        if let Some(command) = commands::parse(&text) {
+        if let Some(command) = commands::parse(&prompt.text) {
             return self.order(request, Work::Command(command)).await;
         }
-        if let Err(error) = check_prompt(&self.handle.snapshot().settings.model, &text) {
+        if let Err(error) = check_prompt(&self.handle.snapshot().settings.model, &prompt.text) {
             return self.fail(&request, rpc::from_cli_error(&error)).await;
         }
-        self.prompts.sending(request.clone());
-        self.order(request, Work::Prompt(text)).await;
+        self.prompts.sending(request.clone(), prompt.typed_bytes);
+        self.order(request, Work::Prompt(prompt)).await;
     }
 
     /// Carries out an order after those that came before it.

@@ -1,5 +1,7 @@
 //! Resources and prompts of MCP servers in a session.
 
+use std::fs::{self, File};
+
 use holdpoint_tests::model_server::{ModelServer, Reply};
 
 use crate::world::{Ran, World};
@@ -61,4 +63,24 @@ fn m_h2_the_model_gets_the_resources_and_prompts_that_a_prompt_names() {
     let texts = server.request(2).texts("user");
     assert!(texts.contains(&review.to_owned()), "{texts:?}");
     server.assert_no_violations();
+}
+
+#[test]
+fn m_h2_t_h3_text_from_a_pipe_names_no_content() {
+    let (world, server) = (world(), ModelServer::start());
+    server.reply(Reply::text(["Well."]));
+    let text = "/s:review x.rs\nSee @s:page://1.";
+    fs::write(world.work("prompt"), text).unwrap();
+    let mut command = world.command(&["new", "--name", "one", "--model", "openai/test", "-"]);
+    command.env("OPENAI_API_KEY", "sk-x").env("OPENAI_BASE_URL", server.base_url());
+    command.stdin(File::open(world.work("prompt")).unwrap());
+    Ran::of(command).code(0);
+    world.run(&["wait", "one"]).code(0);
+    assert_eq!(server.request(0).texts("user").last().unwrap(), text);
+    // The same as an argument.
+    server.reply(Reply::text(["Well."]));
+    run(&world, &server, &["prompt", "one", "See @s:page://1."]).code(0);
+    world.run(&["wait", "one"]).code(0);
+    let log = world.run(&["logs", "one"]).code(0).out;
+    assert_eq!(log.matches("added ").count(), 1, "{log}");
 }

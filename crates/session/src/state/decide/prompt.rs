@@ -41,6 +41,7 @@ impl Decide for PromptRequest {
             prompt,
             text: self.text.as_str().into(),
             by: by.clone(),
+            typed_bytes: self.typed_bytes,
         });
         if starts {
             builder.start(prompt);

@@ -76,7 +76,7 @@ pub(super) fn decide(state: &State, moment: Moment<'_>, input: Input) -> Result<
     let at = Machine { state, moment };
     match input {
         Input::Prompt { text, by } => {
-            at.verb(PromptRequest { text }, by, |Prompted { prompt, position, .. }| {
+            at.verb(PromptRequest::from(text), by, |Prompted { prompt, position, .. }| {
                 Reply::Prompted { prompt, position }
             })
         }

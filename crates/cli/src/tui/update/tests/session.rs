@@ -99,6 +99,7 @@ fn m_c5_returned_prompts_go_back_into_an_empty_input() {
                 prompt: PromptId(prompt),
                 text: format!("next {prompt}").into(),
                 by,
+                typed_bytes: None,
             }));
         }
         scene.types(typed);
@@ -133,7 +134,8 @@ fn m_c5_a_prompt_returned_while_the_past_is_fetched_goes_back() {
     let accepted = |prompt| {
         let by = Who { name: "tui".to_owned(), pid: Some(OWN_PID) };
         let text = format!("next {prompt}").into();
-        Fact::Prompt(PromptFact::Accepted { prompt: PromptId(prompt), text, by })
+        let prompt = PromptId(prompt);
+        Fact::Prompt(PromptFact::Accepted { prompt, text, by, typed_bytes: None })
     };
     let returned = |prompt| {
         let text = format!("next {prompt}").into();
