@@ -56,6 +56,8 @@ pub(super) struct Link {
     pub(super) requests: VecDeque<Permission>,
     /// The ids of all permission requests without a reply.
     unanswered: Vec<Value>,
+    /// Whether a permission request of the turn was not allowed.
+    pub(super) has_denial: bool,
     /// The requests for files and terminals.
     pub(super) served: Served,
     pub(super) terminals: Terminals,
@@ -97,6 +99,7 @@ impl Link {
             plan: String::new(),
             requests: VecDeque::new(),
             unanswered: Vec::new(),
+            has_denial: false,
             served: Served::default(),
             terminals: Terminals::default(),
             ending: None,
@@ -263,6 +266,7 @@ impl Link {
         self.plan.clear();
         self.requests.clear();
         self.unanswered.clear();
+        self.has_denial = false;
         self.refuse_requests("the turn has ended");
     }
 

@@ -196,10 +196,13 @@ impl Answer {
     }
 
     fn end(&mut self, TurnReply { stop, usage }: TurnReply) -> Result<(), String> {
+        let has_denial = matches!(&self.link, Source::Held(link) if link.has_denial);
         self.done = true;
         self.ready.push_back(ModelEvent::Usage(usage.unwrap_or_default()));
         match stop {
             Stop::Done => {}
+            // Some agents cancel their turn after a denial, and wait for another prompt.
+            Stop::Cancelled if has_denial => {}
             Stop::TokenLimit | Stop::RequestLimit => self.ready.push_back(ModelEvent::OutputLimit),
             Stop::Refused => return Err("it refused to continue".to_owned()),
             Stop::Cancelled => return Err("it cancelled its turn".to_owned()),

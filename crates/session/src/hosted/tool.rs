@@ -258,6 +258,7 @@ impl Following<'_, '_> {
         if allow && option.is_none() {
             self.output("[not allowed: the agent offers no option to allow the call once]\n");
         }
+        link.has_denial |= !allow || option.is_none();
         link.answer(&request.id, option.clone(), reason);
     }
 

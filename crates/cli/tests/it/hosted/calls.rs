@@ -126,3 +126,14 @@ fn m_h3_asks_of_several_calls_are_open_at_once() {
     let log = world.run(&["logs", "one"]).code(0);
     assert!(log.out.contains("first: yes") && log.out.contains("second: no"), "{log:#?}");
 }
+
+/// Codex does so.
+#[test]
+fn m_h3_a_turn_that_an_agent_cancels_after_a_denial_does_not_fail() {
+    let world = World::new();
+    let (script, why) = ("run touch made\nstop cancelled", "it cancelled its turn");
+    let ran = play(&world, &["--asks", "deny"], script).code(3);
+    assert!(!world.work("made").exists() && !ran.err.contains(why), "{ran:#?}");
+    let ran = play(&world, &["--policy", "all"], script).code(1);
+    assert!(ran.err.contains(why), "{ran:#?}");
+}
