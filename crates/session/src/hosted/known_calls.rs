@@ -52,6 +52,8 @@ pub(super) struct KnownCall {
     pub(super) content: Vec<Content>,
     /// The output, if the agent reports no content.
     pub(super) output: Option<Value>,
+    /// The output of commands that was not shown yet, at most the newest [`MAX_MORE_OUTPUT`] bytes.
+    more_output: String,
     /// How often the content was reported.
     pub(super) version: u64,
     status: Option<CallStatus>,
@@ -65,6 +67,12 @@ pub(super) struct KnownCall {
     /// The approximate size.
     pub(super) bytes: usize,
 }
+
+/// The most bytes of the output of a call that wait to be shown, as of a terminal.
+const MAX_MORE_OUTPUT: usize = 256 * 1024;
+
+/// The beginning of output that is not complete.
+pub(super) const GAP: &str = "\n[earlier output is no longer kept]\n";
 
 /// The most terminals of a call whose output is shown: as many as can run.
 const MAX_TERMINALS: usize = MAX_JOBS;
@@ -118,6 +126,15 @@ impl KnownCalls {
         self.open.get(id)
     }
 
+    /// Takes the output of a call that was not shown yet.
+    pub(super) fn take_more_output(&mut self, id: &str) -> String {
+        let Some(call) = self.open.get_mut(id) else { return String::new() };
+        let output = std::mem::take(&mut call.more_output);
+        self.bytes -= output.len();
+        call.bytes -= output.len();
+        output
+    }
+
     /// Notes that a call is no longer followed, although it has not ended, with the text that was
     /// shown of this version of its content.
     pub(super) fn pause(&mut self, id: &str, shown: String, version: u64) {
@@ -148,10 +165,11 @@ impl KnownCalls {
         let has_text = || call.version != *version && call.content_text() != *shown;
         let has_output =
             || shown.is_empty() && call.output.as_ref().is_some_and(|it| !it.is_null());
+        let has_more = || !call.more_output.is_empty() || !call.terminals.is_empty();
         match call.end() {
             Some(true) => true,
-            None => has_text() || !call.terminals.is_empty(),
-            Some(false) if has_text() || has_output() || !call.terminals.is_empty() => true,
+            None => has_text() || has_more(),
+            Some(false) if has_text() || has_output() || has_more() => true,
             Some(false) => {
                 self.end(id);
                 false
@@ -175,7 +193,8 @@ impl KnownCalls {
 
 impl KnownCall {
     fn take(&mut self, update: CallUpdate) {
-        let CallUpdate { id: _, title, kind, status, paths, input, content, output } = update;
+        let CallUpdate { id: _, title, kind, status, paths, input, content, output, more_output } =
+            update;
         if let Some(title) = title.filter(|title| !title.is_empty()) {
             self.title = cut(&title);
         }
@@ -195,6 +214,11 @@ impl KnownCall {
         if let Some(output) = output {
             self.bytes += value_size(&output);
             self.bytes -= self.output.replace(output).as_ref().map_or(0, value_size);
+        }
+        if let Some(more) = more_output {
+            self.bytes -= self.more_output.len();
+            push_newest(&mut self.more_output, &more);
+            self.bytes += self.more_output.len();
         }
         if let Some(content) = content {
             self.version += 1;
@@ -270,6 +294,15 @@ fn content_size(content: &[Content]) -> usize {
         }
     };
     content.iter().map(|content| size_of::<Content>() + size(content)).sum()
+}
+
+/// Adds output, and keeps at most the newest [`MAX_MORE_OUTPUT`] bytes.
+fn push_newest(output: &mut String, more: &str) {
+    output.push_str(more);
+    if output.len() > MAX_MORE_OUTPUT {
+        let start = output.ceil_char_boundary(output.len() - MAX_MORE_OUTPUT + GAP.len());
+        output.replace_range(..start, GAP);
+    }
 }
 
 /// At most the first [`MAX_LINE`] bytes.
@@ -351,6 +384,31 @@ mod tests {
             let arguments = calls.get("a").unwrap().arguments("a");
             assert_eq!(Some(&arguments["input"]) == input.as_ref(), fits, "{arguments}");
         }
+    }
+
+    #[test]
+    fn m_h3_the_output_of_a_call_that_waits_to_be_shown_is_bounded() {
+        let mut calls = KnownCalls::default();
+        let more = |text: &str| CallUpdate {
+            id: "a".to_owned(),
+            more_output: Some(text.to_owned()),
+            ..CallUpdate::default()
+        };
+        for text in ["one\n", "t", "wo\n"] {
+            assert!(calls.update(more(text), false).is_ok());
+        }
+        assert_eq!(calls.take_more_output("a"), "one\ntwo\n");
+        assert_eq!(calls.take_more_output("a"), "");
+        let empty = calls.bytes;
+        for _ in 0..3 {
+            assert!(calls.update(more(&"é".repeat(MAX_MORE_OUTPUT / 4 + 1)), false).is_ok());
+        }
+        assert!(calls.update(more("end"), false).is_ok());
+        let output = calls.take_more_output("a");
+        assert!(output.len() <= MAX_MORE_OUTPUT && output.len() > MAX_MORE_OUTPUT - 4);
+        assert!(output.starts_with(GAP) && output.ends_with("éend"));
+        assert_eq!(output.matches(GAP).count(), 1);
+        assert_eq!(calls.bytes, empty);
     }
 
     #[test]

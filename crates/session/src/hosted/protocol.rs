@@ -96,6 +96,8 @@ pub(super) struct CallUpdate {
     pub(super) content: Option<Vec<Content>>,
     /// The output, if the agent reports no content.
     pub(super) output: Option<Value>,
+    /// More output of a command, after that of earlier updates.
+    pub(super) more_output: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -325,6 +327,7 @@ fn read<T: serde::de::DeserializeOwned>(json: &RawValue) -> Result<T, String> {
 
 fn announced(call: v1::ToolCall) -> CallUpdate {
     CallUpdate {
+        more_output: more_output(call.meta.as_ref()),
         id: call.tool_call_id.0.to_string(),
         title: Some(call.title),
         kind: Some(kind(call.kind)),
@@ -339,6 +342,7 @@ fn announced(call: v1::ToolCall) -> CallUpdate {
 fn changed(update: v1::ToolCallUpdate) -> CallUpdate {
     let fields = update.fields;
     CallUpdate {
+        more_output: more_output(update.meta.as_ref()),
         id: update.tool_call_id.0.to_string(),
         title: fields.title,
         kind: fields.kind.map(kind),
@@ -348,6 +352,11 @@ fn changed(update: v1::ToolCallUpdate) -> CallUpdate {
         content: fields.content.map(contents),
         output: fields.raw_output,
     }
+}
+
+/// More output of a command. It is not a part of the protocol, but Codex reports it only here.
+fn more_output(meta: Option<&v1::Meta>) -> Option<String> {
+    meta?.get("terminal_output_delta")?.get("data")?.as_str().map(str::to_owned)
 }
 
 fn kind(kind: v1::ToolKind) -> CallKind {

@@ -6,6 +6,7 @@ use holdpoint_common::{CallId, JobEnd};
 use holdpoint_tools::{BackgroundJobs, Exit};
 use serde_json::Value;
 
+use super::known_calls::GAP;
 use super::protocol::ExitStatus;
 
 /// The most terminals that an agent has at once. Of ended ones, too, if it does not release them.
@@ -149,7 +150,7 @@ impl Terminals {
         let output = jobs.output(job, Some(terminal.shown), MAX_SHOWN)?;
         let is_cut = output.from > terminal.shown;
         terminal.shown = output.next;
-        let gap = if is_cut { "\n[earlier output is no longer kept]\n" } else { "" };
+        let gap = if is_cut { GAP } else { "" };
         Some(format!("{gap}{}", output.text)).filter(|text| !text.is_empty())
     }
 }

@@ -145,10 +145,12 @@ impl Following<'_, '_> {
                 self.judge_requests(link);
             }
             let jobs = link.jobs();
+            let more_output = link.calls.take_more_output(self.id);
             let Some(call) = link.calls.get(self.id) else {
                 return Err(ToolError::failed("the agent no longer has this call".to_owned()));
             };
             self.show(call);
+            self.output(&more_output);
             let terminals = call.terminals.iter().zip(std::iter::repeat(&jobs));
             let more = terminals.filter_map(|(terminal, jobs)| {
                 link.terminals.take_new_output(terminal, jobs.as_ref()?)

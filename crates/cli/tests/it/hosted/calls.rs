@@ -4,8 +4,9 @@ use std::fs;
 
 use holdpoint_common::api::Inbox;
 use holdpoint_common::{Event, Fact, ToolFact, ToolStatus};
+use serde_json::{Value, json};
 
-use super::scripted;
+use super::{plain, scripted};
 use crate::world::{Ran, World};
 
 /// Plays a script with the scripted agent.
@@ -54,6 +55,32 @@ fn m_h3_text_thoughts_and_calls_of_an_agent_are_those_of_the_session() {
     assert_eq!(results(&ran.events()), expected);
     // What the agent reports of its usage.
     assert!(ran.out.contains("\"input\":7") && ran.out.contains("\"output\":5"), "{}", ran.out);
+}
+
+/// Codex reports the output of commands only so.
+#[test]
+fn m_h3_output_that_an_agent_reports_beside_the_protocol_is_shown() {
+    let world = World::new();
+    let agent = plain(&world);
+    let raw = |kind: &str, mut update: Value| {
+        update["sessionUpdate"] = kind.into();
+        update["toolCallId"] = "build".into();
+        let params = json!({ "sessionId": "SESSION", "update": update });
+        format!("raw {}", json!({ "method": "session/update", "params": params }))
+    };
+    let more = |text: &str| json!({ "terminal_output_delta": { "data": text } });
+    let terminal = json!([{ "type": "terminal", "terminalId": "its own" }]);
+    let call = json!({ "title": "build", "status": "in_progress", "content": terminal });
+    let script = [
+        raw("tool_call", call),
+        raw("tool_call_update", json!({ "_meta": more("one\nt") })),
+        raw("tool_call_update", json!({ "_meta": more("wo\n") })),
+        raw("tool_call_update", json!({ "_meta": more("three\n"), "status": "failed" })),
+    ];
+    let args = ["run", "--json", "--agent", &agent, &script.join("\n")];
+    let ran = world.run(&args).code(0);
+    let expected = [(ToolStatus::Error, "one\ntwo\nthree\n".to_owned())];
+    assert_eq!(results(&ran.events()), expected);
 }
 
 #[test]
