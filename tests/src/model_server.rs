@@ -13,7 +13,8 @@
 //! server.assert_no_violations();
 //! ```
 //!
-//! One script works for every protocol; the path of the request decides which one is spoken.
+//! One script works for every protocol of a provider; the path of the request decides which one is
+//! spoken. The module [`responses`] has the replies of one more, for hosted agents.
 //!
 //! The server uses real sockets with one reading and one writing thread per connection, and
 //! HTTP/1.1 with chunked bodies. Tests wait for events, such as a request, a gate or the end of a
@@ -39,6 +40,7 @@ mod http;
 pub mod ollama;
 pub mod openai;
 mod reply;
+pub mod responses;
 mod wire;
 
 pub use reply::Reply;
@@ -163,8 +165,10 @@ impl Shared {
         // A request to a proxy has a whole URL as its path; the server answers it itself.
         let asked =
             request.path.strip_prefix("http://").and_then(|rest| Some(&rest[rest.find('/')?..]));
-        let refused = match Wire::for_path(asked.unwrap_or(&request.path)) {
+        let path = asked.unwrap_or(&request.path);
+        let refused = match Wire::for_path(path) {
             Some(wire) => wire.violations(&request),
+            None if path == responses::PATH => responses::violations(&request),
             None => vec![format!("no such path: {}", request.path)],
         };
         self.change(|state| {

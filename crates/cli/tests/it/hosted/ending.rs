@@ -8,7 +8,7 @@ use super::scripted;
 use crate::world::World;
 
 /// Interrupts the session's turn, and returns its receipt.
-fn interrupt(world: &World) -> Receipt {
+pub(super) fn interrupt(world: &World) -> Receipt {
     world.run(&["interrupt", "one"]).code(0);
     let events = world.run(&["logs", "--json", "one"]).code(0).events();
     let receipt = events.iter().rev().find_map(|event| match event.fact() {

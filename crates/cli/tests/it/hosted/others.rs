@@ -228,16 +228,3 @@ fn m_h3_gemini_reads_and_writes_files_with_the_tools_of_the_session() {
     assert_eq!(open_asks(&world).len(), 0, "{log}");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "the new text\n");
 }
-
-#[test]
-fn m_h3_codex_without_a_login_says_how_to_log_in() {
-    let (world, server) = (World::new(), ModelServer::start());
-    let args = ["run", "--agent", "codex", "--policy", "all", "say A."];
-    let ran = run(&world, &server, &args).code(1);
-    assert!(ran.err.contains("Authentication required"), "{ran:#?}");
-    assert!(ran.err.contains("hint: log in with the agent's own program first"), "{ran:#?}");
-    let living = world.census.living();
-    assert!(!living.iter().any(|(_, line)| line.contains("codex")), "{living:?}");
-    let ran = run(&world, &server, &["agents", "--check", "codex"]).code(0);
-    assert!(ran.out.contains("codex-acp 2.6.0"), "{ran:#?}");
-}

@@ -10,7 +10,7 @@ use super::{prompt, scripted};
 use crate::world::{World, patience};
 
 /// How the agent was started, each time.
-fn starts(world: &World) -> Vec<(String, AgentStart)> {
+pub(super) fn starts(world: &World) -> Vec<(String, AgentStart)> {
     let events = world.run(&["logs", "--json", "one"]).code(0).events();
     let start = |event: &Event| match event.fact() {
         Some(Fact::Turn(TurnFact::AgentStarted { session, how })) => Some((session.clone(), *how)),
