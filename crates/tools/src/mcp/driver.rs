@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::runtime::Builder;
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
+use tokio_util::task::TaskTracker;
 
 /// The size of the thread's stack in bytes.
 const STACK: usize = 1024 * 1024;
@@ -47,17 +47,12 @@ impl Driver {
 }
 
 async fn run(mut new_tasks: mpsc::UnboundedReceiver<Task>) {
-    let mut running = JoinSet::new();
-    loop {
-        tokio::select! {
-            task = new_tasks.recv() => match task {
-                Some(task) => drop(running.spawn(task)),
-                None => break,
-            },
-            Some(_) = running.join_next() => {}
-        }
+    let running = TaskTracker::new();
+    while let Some(task) = new_tasks.recv().await {
+        running.spawn(task);
     }
-    while running.join_next().await.is_some() {}
+    running.close();
+    running.wait().await;
 }
 
 /// Runs a function that blocks on another thread.
