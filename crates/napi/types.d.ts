@@ -895,6 +895,11 @@ export type PromptFact =
        * Client that sent the prompt.
        */
       by: Who
+      /**
+       * Number of bytes at the beginning of the text that the user has written, if it is not
+       * all of it. Only these can name content.
+       */
+      typedBytes?: number | null
     }
   | {
       type: 'promptReturned'
@@ -1078,6 +1083,10 @@ export type ToolFact =
  * The way a tool call ended.
  */
 export type ToolStatus = 'ok' | 'error' | 'denied' | 'interrupted' | 'panicked'
+/**
+ * The format of an image. All providers accept these.
+ */
+export type ImageType = 'image/png' | 'image/jpeg' | 'image/webp'
 /**
  * Facts about background jobs.
  */
@@ -2638,6 +2647,10 @@ export interface ToolResult {
    */
   result: string
   /**
+   * Images that the tool returned. The text names each of them.
+   */
+  images?: Image[]
+  /**
    * Files that the call read.
    */
   read?: FileMark[]
@@ -2666,6 +2679,19 @@ export interface HeadAndTail {
    * End of the text, if the head does not hold all of it.
    */
   tail?: string
+}
+/**
+ * An image that a tool returned.
+ */
+export interface Image {
+  /**
+   * Format of the data.
+   */
+  mediaType: ImageType
+  /**
+   * The image file, in base64 with padding.
+   */
+  data: string
 }
 /**
  * The state of a file as a tool read or left it, which shows later changes by others.
@@ -2995,6 +3021,12 @@ export interface ModelSettings {
    */
   max_tokens_field?: MaxTokensField | null
   /**
+   * Whether the model takes images, which results of tools can have. Default: `true` for
+   * Anthropic, Gemini and OpenAI itself, `false` for Ollama and for servers that are compatible
+   * with OpenAI.
+   */
+  images?: boolean | null
+  /**
    * Prices of the model. Default: none, so that no cost is shown.
    */
   price?: Price | null
@@ -3164,6 +3196,11 @@ export interface PromptRequest {
    * Text of the prompt: not blank, at most `limits.max_prompt_bytes` bytes long.
    */
   text: string
+  /**
+   * Number of bytes at the beginning of `text` that the user has written. Only these can name
+   * content, such as a resource of an MCP server. Default: all.
+   */
+  typedBytes?: number | null
 }
 /**
  * A request to take a prompt out of the queue. The prompt is handed back and never runs. Its turn,
