@@ -6,6 +6,7 @@ pub mod model_answer;
 pub mod model_server;
 #[cfg(target_os = "linux")]
 pub mod mounts;
+pub mod postgres_server;
 pub mod proxy_server;
 pub mod tls_server;
 pub mod world;

@@ -2,8 +2,12 @@
 
 mod memory;
 mod numbers;
+#[cfg(feature = "postgres")]
+mod postgres;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod stored_facts;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,6 +19,8 @@ use thiserror::Error;
 
 pub use memory::Memory;
 pub(crate) use numbers::{NUMBER_BLOCK, Numbers};
+#[cfg(feature = "postgres")]
+pub use postgres::{Machine, Postgres};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{Salvaged, Sqlite};
 
@@ -40,11 +46,23 @@ pub trait SessionStore: Send + Sync + 'static {
         contents: NewLog,
     ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>>;
 
-    /// Opens the log of an existing session.
+    /// Opens the log of an existing session to read it. Another owner may write to it meanwhile.
     ///
     /// # Errors
     /// [`StoreError::Unknown`] if there is no such log, [`StoreError::Io`] if it can't be read.
     fn open(
+        &self,
+        session: &SessionId,
+    ) -> BoxFuture<'static, Result<Arc<dyn SessionPast>, StoreError>>;
+
+    /// Opens the log of an existing session to write to it. The caller must be its only owner in this
+    /// process. In a store that several machines share, this machine is then the session's owner
+    /// until the log is dropped.
+    ///
+    /// # Errors
+    /// [`StoreError::Unknown`] if there is no such log, [`StoreError::Owned`] if another machine has
+    /// the session, [`StoreError::Io`] if it can't be read.
+    fn own(
         &self,
         session: &SessionId,
     ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>>;
@@ -101,8 +119,57 @@ pub struct SavedState {
     pub text: String,
 }
 
-/// The log of one session: its facts, in the order of their numbers.
-pub trait SessionLog: Send + Sync + 'static {
+/// The past of one session: its facts, in the order of their numbers.
+pub trait SessionPast: Send + Sync + 'static {
+    /// The first facts with numbers in `range`, in order: at most `max_facts`, and no more once a
+    /// megabyte is reached. A [`Delta::Gap`] takes the place of a fact that can't be read; near
+    /// damage it may cover more than one number.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] if the facts can't be read; clients receive a gap instead.
+    fn page(
+        &self,
+        range: Range<u64>,
+        max_facts: usize,
+    ) -> BoxFuture<'static, Result<Page, StoreError>>;
+
+    /// The number at which the newest `count` facts in `range` begin: the start of `range` if it
+    /// has fewer facts, and its end if `count` is 0.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] if the log can't be read.
+    fn newest(
+        &self,
+        range: Range<u64>,
+        count: usize,
+    ) -> BoxFuture<'static, Result<u64, StoreError>>;
+
+    /// The session's saved entry in lists, which describes the session if its first fact can't be
+    /// read. `None` if the entry is lost, too, or if the store can't lose facts.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] if the session can't be read.
+    fn saved(&self) -> BoxFuture<'static, Result<Option<SavedSession>, StoreError>> {
+        std::future::ready(Ok(None)).boxed()
+    }
+
+    /// The saved pieces of an answer that did not become a fact, in order.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] if the pieces can't be read.
+    fn draft(&self) -> BoxFuture<'static, Result<Vec<Arc<Event>>, StoreError>>;
+
+    /// The saved state; `None` if there is none, or if it is damaged.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] if it can't be read.
+    fn state(&self) -> BoxFuture<'static, Result<Option<SavedState>, StoreError>> {
+        std::future::ready(Ok(None)).boxed()
+    }
+}
+
+/// The log of one session, as its owner writes it.
+pub trait SessionLog: SessionPast {
     /// Appends facts durably, all or none, and saves the session's new summary. `after` is the
     /// number of the last fact that the caller knows, so that two owners of a session can't both
     /// write.
@@ -121,38 +188,6 @@ pub trait SessionLog: Send + Sync + 'static {
         summary: SessionSummary,
     ) -> BoxFuture<'static, Result<(), StoreError>>;
 
-    /// The first facts with numbers in `range`, in order: at most `max_facts`, and no more once a
-    /// megabyte is reached. A [`Delta::Gap`] takes the place of a fact that can't be read; near
-    /// damage it may cover more than one number.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`] if the facts can't be read; clients receive a gap instead.
-    fn page(
-        &self,
-        range: Range<u64>,
-        max_facts: usize,
-    ) -> BoxFuture<'static, Result<Page, StoreError>>;
-
-    /// The session's saved entry in lists, which describes the session if its first fact can't be
-    /// read. `None` if the entry is lost, too, or if the store can't lose facts.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`] if the session can't be read.
-    fn saved(&self) -> BoxFuture<'static, Result<Option<SavedSession>, StoreError>> {
-        std::future::ready(Ok(None)).boxed()
-    }
-
-    /// The number at which the newest `count` facts in `range` begin: the start of `range` if it
-    /// has fewer facts, and its end if `count` is 0.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`] if the log can't be read.
-    fn newest(
-        &self,
-        range: Range<u64>,
-        count: usize,
-    ) -> BoxFuture<'static, Result<u64, StoreError>>;
-
     /// Saves pieces of a streaming answer durably: deltas, each of which continues the one before.
     /// They are not facts: an append with the answer, or with the end of its turn, drops them.
     ///
@@ -161,12 +196,6 @@ pub trait SessionLog: Send + Sync + 'static {
     /// saved in spite of the error are replaced.
     fn keep_draft(&self, pieces: Vec<Arc<Event>>) -> BoxFuture<'static, Result<(), StoreError>>;
 
-    /// The saved pieces of an answer that did not become a fact, in order.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`] if the pieces can't be read.
-    fn draft(&self) -> BoxFuture<'static, Result<Vec<Arc<Event>>, StoreError>>;
-
     /// Saves a state in place of the one before. The facts up to its number are saved already. It
     /// only makes the next opening faster, so the caller need not wait, and a store need not keep it.
     ///
@@ -174,14 +203,6 @@ pub trait SessionLog: Send + Sync + 'static {
     /// [`StoreError`]: the state is not saved.
     fn keep_state(&self, _state: SavedState) -> BoxFuture<'static, Result<(), StoreError>> {
         std::future::ready(Ok(())).boxed()
-    }
-
-    /// The saved state; `None` if there is none, or if it is damaged.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`] if it can't be read.
-    fn state(&self) -> BoxFuture<'static, Result<Option<SavedState>, StoreError>> {
-        std::future::ready(Ok(None)).boxed()
     }
 
     /// Reserves `count` numbers that were never reserved before, above every existing fact. The
@@ -227,6 +248,18 @@ pub enum StoreError {
         /// The last number in the log.
         last: u64,
     },
+    /// Another machine owns the session.
+    #[error("the machine {by} has this session")]
+    Owned {
+        /// The name of the machine.
+        by: String,
+    },
+    /// The caller no longer owns the session.
+    #[error("{by} has taken this session over")]
+    Fenced {
+        /// The name of the new owner.
+        by: String,
+    },
     /// A later version of this program wrote the store, which is left as it is.
     #[error("the store has schema {found}; this version supports schemas up to {known}")]
     Newer {
@@ -253,6 +286,20 @@ pub enum StoreError {
     },
 }
 
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+impl From<std::io::Error> for StoreError {
+    fn from(error: std::io::Error) -> Self {
+        Self::Io { message: error.to_string() }
+    }
+}
+
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+impl From<serde_json::Error> for StoreError {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Io { message: format!("a fact can't be written as JSON: {error}") }
+    }
+}
+
 /// Consecutive facts of a log that were read at once.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Page {
@@ -271,7 +318,7 @@ impl Page {
     }
 }
 
-impl dyn SessionLog {
+impl dyn SessionPast {
     /// All facts with numbers in `range`, in order, with gaps. The result can be large; read pages
     /// where facts can be handled one by one.
     ///
@@ -287,25 +334,36 @@ impl dyn SessionLog {
     }
 }
 
+impl dyn SessionLog {
+    /// All facts with numbers in `range`, as `read` of [`SessionPast`] returns them.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] if they can't be read.
+    pub async fn read(&self, range: Range<u64>) -> Result<Vec<Arc<Event>>, StoreError> {
+        let past: &dyn SessionPast = self;
+        past.read(range).await
+    }
+}
+
 /// How many facts are read at a time from a whole log.
 const PAGE_FACTS: usize = 16_384;
 
 /// The facts of a log, page by page, because a whole log may not fit into memory. Pages are counted
 /// in facts, not in numbers, because a damaged row can have any number.
 pub(crate) struct Pages<'a> {
-    log: &'a dyn SessionLog,
+    log: &'a dyn SessionPast,
     /// The numbers still to be read; `None` after the last page.
     range: Option<Range<u64>>,
 }
 
 impl<'a> Pages<'a> {
     /// Reads the whole log.
-    pub(crate) fn whole_log(log: &'a dyn SessionLog) -> Self {
+    pub(crate) fn whole_log(log: &'a dyn SessionPast) -> Self {
         Self::within(log, 0..u64::MAX)
     }
 
     /// Reads the facts with numbers in this range.
-    pub(crate) fn within(log: &'a dyn SessionLog, range: Range<u64>) -> Self {
+    pub(crate) fn within(log: &'a dyn SessionPast, range: Range<u64>) -> Self {
         Self { log, range: Some(range) }
     }
 

@@ -18,6 +18,7 @@
 
 #![expect(clippy::panic, clippy::expect_used, reason = "tests report faults by panicking")]
 
+mod layer;
 mod model;
 mod recorder;
 mod tools;
@@ -35,6 +36,7 @@ use crate::sessions::Sessions;
 use crate::{AttachFrom, builtin_tools};
 
 pub use holdpoint_tools::testing::{full, patience, rounds};
+pub use layer::{LogLayer, StoreLayer, Stored};
 pub use model::{LiveReply, Script, ScriptedModel, reply};
 pub use recorder::{Finished, Recorder};
 pub use tools::{Probe, ProbeCall, ProbeTool};

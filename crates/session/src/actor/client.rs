@@ -11,7 +11,7 @@ use holdpoint_common::{Event, SessionError, Snapshot, Who};
 use super::SessionActor;
 use super::queue::{Receiver, Sender, queue};
 use crate::attach_from::AttachFrom;
-use crate::store::SessionLog;
+use crate::store::SessionPast;
 
 /// Attaches a client to the session.
 #[derive(Message)]
@@ -29,7 +29,7 @@ pub(crate) type OlderFacts = (Range<u64>, Option<usize>);
 /// them.
 pub(crate) struct Attached {
     pub(crate) snapshot: Arc<Snapshot>,
-    pub(crate) log: Arc<dyn SessionLog>,
+    pub(crate) log: Arc<dyn SessionPast>,
     /// The facts to read from the log first.
     pub(crate) older: Option<OlderFacts>,
     /// Facts that could not be saved, and the text so far of items that have lost deltas. By their
@@ -123,7 +123,7 @@ impl Handler<Attach> for SessionActor {
         self.show_clients();
         Ok(Attached {
             snapshot: self.shown.borrow().clone(),
-            log: Arc::clone(&self.log),
+            log: self.log.clone(),
             older,
             summaries,
             past,

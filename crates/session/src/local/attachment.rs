@@ -12,7 +12,7 @@ use crate::actor::{Attach, Attached, ClientQueue, OlderFacts};
 use crate::attach_from::AttachFrom;
 use crate::backend::EventsBackend;
 use crate::complete_items::OpenItems;
-use crate::store::{Page, SessionLog};
+use crate::store::{Page, SessionPast};
 
 /// How many facts are read from the log at a time.
 const PAGE_FACTS: usize = 1_000;
@@ -20,7 +20,7 @@ const PAGE_FACTS: usize = 1_000;
 /// A client's stream of a session in this process.
 pub(crate) struct LocalAttachment {
     snapshot: Arc<Snapshot>,
-    log: Arc<dyn SessionLog>,
+    log: Arc<dyn SessionPast>,
     /// The part of the log to read before `past`.
     older: Option<OlderFacts>,
     /// The events that belong between the facts of the log, by number.

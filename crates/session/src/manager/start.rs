@@ -66,7 +66,7 @@ impl Owned {
     }
 
     async fn try_rebuild(&mut self) -> Result<(), SessionError> {
-        let log = self.registry.engine.store.open(&self.id).await?;
+        let log = self.registry.engine.store.own(&self.id).await?;
         let LoadedSession { log, state, tail, draft, .. } = load_for_owner(&self.id, log).await?;
         let numbers = Numbers::reserve(&*log).await?;
         let restored = Some(Restored {

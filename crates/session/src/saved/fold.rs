@@ -5,7 +5,9 @@ use std::sync::Arc;
 use holdpoint_common::{Event, Refused, SessionError, SessionId};
 
 use crate::state::{Phase, State};
-use crate::store::{Pages, SavedSession, SavedState, SessionLog, SessionStore, StoreError};
+use crate::store::{
+    Pages, SavedSession, SavedState, SessionLog, SessionPast, SessionStore, StoreError,
+};
 
 /// A session as it was found in its log.
 pub(crate) struct LoadedSession {
@@ -59,7 +61,7 @@ impl Tail {
 
 /// Folds the facts of a log, beginning with its saved state if it has one. A log without facts
 /// belongs to no session: the session was deleted, or its opening was never saved.
-pub(crate) async fn fold(id: &SessionId, log: &dyn SessionLog) -> Result<Folded, SessionError> {
+pub(crate) async fn fold(id: &SessionId, log: &dyn SessionPast) -> Result<Folded, SessionError> {
     let (mut state, state_bytes) = saved_state(id, log).await.unzip();
     // Whether at least one fact could be read.
     let mut has_facts = state.is_some();
@@ -90,7 +92,7 @@ pub(crate) async fn fold(id: &SessionId, log: &dyn SessionLog) -> Result<Folded,
 }
 
 /// The saved state of a log, and its size in bytes; `None` if there is none that can be used.
-async fn saved_state(id: &SessionId, log: &dyn SessionLog) -> Option<(State, usize)> {
+async fn saved_state(id: &SessionId, log: &dyn SessionPast) -> Option<(State, usize)> {
     let SavedState { upto, text } = match log.state().await {
         Ok(saved) => saved?,
         Err(error) => {
@@ -104,7 +106,7 @@ async fn saved_state(id: &SessionId, log: &dyn SessionLog) -> Option<(State, usi
 
 /// Reads the facts with these numbers, in the order of their numbers, and the gaps among them.
 pub(crate) async fn read_facts(
-    log: &dyn SessionLog,
+    log: &dyn SessionPast,
     numbers: &[u64],
 ) -> Result<Vec<Arc<Event>>, StoreError> {
     let mut numbers = numbers.to_vec();
@@ -123,7 +125,7 @@ pub(crate) async fn read_facts(
 /// session.
 async fn fold_first_page(
     id: &SessionId,
-    log: &dyn SessionLog,
+    log: &dyn SessionPast,
     facts: &[Arc<Event>],
 ) -> Result<State, SessionError> {
     if let Some(state) = State::fold(facts) {

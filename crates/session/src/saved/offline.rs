@@ -30,7 +30,7 @@ pub(crate) struct OfflineSession<'a> {
 impl<'a> OfflineSession<'a> {
     /// Loads the session from its log.
     pub(crate) async fn load(engine: &'a EngineEnv, id: &SessionId) -> Result<Self, SessionError> {
-        let log = engine.store.open(id).await?;
+        let log = engine.store.own(id).await?;
         let LoadedSession { log, state, draft, next, .. } = load_for_owner(id, log).await?;
         let numbers = Numbers::unreserved_from(next);
         let limits = &*engine.limits;

@@ -10,7 +10,8 @@ use futures_util::future::{BoxFuture, ready};
 use holdpoint_common::{Event, SessionId, SessionSummary};
 
 use super::{
-    NewLog, Page, SavedSession, SessionLog, SessionStore, StoreError, end_of_draft, last_seq_of,
+    NewLog, Page, SavedSession, SessionLog, SessionPast, SessionStore, StoreError, end_of_draft,
+    last_seq_of,
 };
 
 /// A store that keeps every log in memory.
@@ -49,6 +50,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+impl Memory {
+    fn log(&self, session: &SessionId) -> Result<Arc<MemoryLog>, StoreError> {
+        let log = lock(&self.logs).get(session).cloned();
+        log.ok_or_else(|| StoreError::Unknown { session: session.clone() })
+    }
+}
+
 impl SessionStore for Memory {
     fn is_durable(&self) -> bool {
         false
@@ -80,10 +88,15 @@ impl SessionStore for Memory {
     fn open(
         &self,
         session: &SessionId,
+    ) -> BoxFuture<'static, Result<Arc<dyn SessionPast>, StoreError>> {
+        ready(self.log(session).map(|log| log as Arc<dyn SessionPast>)).boxed()
+    }
+
+    fn own(
+        &self,
+        session: &SessionId,
     ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
-        let log = lock(&self.logs).get(session).cloned();
-        let log = log.map(|log| log as Arc<dyn SessionLog>);
-        ready(log.ok_or_else(|| StoreError::Unknown { session: session.clone() })).boxed()
+        ready(self.log(session).map(|log| log as Arc<dyn SessionLog>)).boxed()
     }
 
     fn list(&self) -> BoxFuture<'static, Result<Vec<SavedSession>, StoreError>> {
@@ -119,29 +132,7 @@ impl MemoryLog {
     }
 }
 
-impl SessionLog for MemoryLog {
-    fn append(
-        &self,
-        after: u64,
-        facts: Vec<Arc<Event>>,
-        summary: SessionSummary,
-    ) -> BoxFuture<'static, Result<(), StoreError>> {
-        let mut contents = match self.lock_for_writing() {
-            Ok(contents) => contents,
-            Err(error) => return ready(Err(error)).boxed(),
-        };
-        let last = contents.facts.last().map_or(0, |event| last_seq_of(event));
-        if last != after {
-            return ready(Err(StoreError::Conflict { after, last })).boxed();
-        }
-        if let Some(end) = end_of_draft(&facts) {
-            contents.draft.retain(|piece| piece.seq > end);
-        }
-        contents.facts.extend(facts);
-        contents.summary = Some(summary);
-        ready(Ok(())).boxed()
-    }
-
+impl SessionPast for MemoryLog {
     fn page(
         &self,
         range: Range<u64>,
@@ -170,6 +161,34 @@ impl SessionLog for MemoryLog {
         ready(Ok(from)).boxed()
     }
 
+    fn draft(&self) -> BoxFuture<'static, Result<Vec<Arc<Event>>, StoreError>> {
+        ready(Ok(lock(&self.contents).draft.clone())).boxed()
+    }
+}
+
+impl SessionLog for MemoryLog {
+    fn append(
+        &self,
+        after: u64,
+        facts: Vec<Arc<Event>>,
+        summary: SessionSummary,
+    ) -> BoxFuture<'static, Result<(), StoreError>> {
+        let mut contents = match self.lock_for_writing() {
+            Ok(contents) => contents,
+            Err(error) => return ready(Err(error)).boxed(),
+        };
+        let last = contents.facts.last().map_or(0, |event| last_seq_of(event));
+        if last != after {
+            return ready(Err(StoreError::Conflict { after, last })).boxed();
+        }
+        if let Some(end) = end_of_draft(&facts) {
+            contents.draft.retain(|piece| piece.seq > end);
+        }
+        contents.facts.extend(facts);
+        contents.summary = Some(summary);
+        ready(Ok(())).boxed()
+    }
+
     fn keep_draft(&self, pieces: Vec<Arc<Event>>) -> BoxFuture<'static, Result<(), StoreError>> {
         let kept = self.lock_for_writing().map(|mut contents| {
             // Pieces that are sent again replace themselves.
@@ -178,10 +197,6 @@ impl SessionLog for MemoryLog {
             contents.draft.extend(pieces);
         });
         ready(kept).boxed()
-    }
-
-    fn draft(&self) -> BoxFuture<'static, Result<Vec<Arc<Event>>, StoreError>> {
-        ready(Ok(lock(&self.contents).draft.clone())).boxed()
     }
 
     fn reserve(&self, count: u64) -> BoxFuture<'static, Result<Range<u64>, StoreError>> {

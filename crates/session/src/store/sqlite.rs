@@ -9,7 +9,6 @@ mod schema;
 mod writer;
 
 use std::collections::BTreeMap;
-use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,7 +20,9 @@ use futures_util::future::BoxFuture;
 use holdpoint_common::{Delta, Event, Gap, Gaps, SessionId, SessionSummary};
 use tokio::sync::{oneshot, watch};
 
-use super::{NewLog, Page, SavedSession, SavedState, SessionLog, SessionStore, StoreError};
+use super::{
+    NewLog, Page, SavedSession, SavedState, SessionLog, SessionPast, SessionStore, StoreError,
+};
 pub use salvage::Salvaged;
 
 /// The database file in the folder of the store.
@@ -236,8 +237,17 @@ impl Sqlite {
         .boxed()
     }
 
-    fn log(&self, session: &SessionId) -> Arc<dyn SessionLog> {
+    fn log(&self, session: &SessionId) -> Arc<SqliteLog> {
         Arc::new(SqliteLog { store: self.clone(), session: session.clone() })
+    }
+
+    /// The log of an existing session.
+    fn find(&self, session: &SessionId) -> BoxFuture<'static, Result<Arc<SqliteLog>, StoreError>> {
+        let wanted = session.clone();
+        let find = move |done| reader::ReadRequest::Find { session: wanted.clone(), done };
+        let found = self.read(find);
+        let log = self.log(session);
+        async move { found.await.map(|()| log) }.boxed()
     }
 }
 
@@ -253,18 +263,21 @@ impl SessionStore for Sqlite {
             contents: Box::new(contents),
         });
         let log = self.log(session);
-        async move { made.await.map(|_| log) }.boxed()
+        async move { made.await.map(|_| log as Arc<dyn SessionLog>) }.boxed()
     }
 
     fn open(
         &self,
         session: &SessionId,
+    ) -> BoxFuture<'static, Result<Arc<dyn SessionPast>, StoreError>> {
+        self.find(session).map(|found| found.map(|log| log as Arc<dyn SessionPast>)).boxed()
+    }
+
+    fn own(
+        &self,
+        session: &SessionId,
     ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
-        let wanted = session.clone();
-        let find = move |done| reader::ReadRequest::Find { session: wanted.clone(), done };
-        let found = self.read(find);
-        let log = self.log(session);
-        async move { found.await.map(|()| log) }.boxed()
+        self.find(session).map(|found| found.map(|log| log as Arc<dyn SessionLog>)).boxed()
     }
 
     fn list(&self) -> BoxFuture<'static, Result<Vec<SavedSession>, StoreError>> {
@@ -296,22 +309,7 @@ struct SqliteLog {
     session: SessionId,
 }
 
-impl SessionLog for SqliteLog {
-    fn append(
-        &self,
-        after: u64,
-        facts: Vec<Arc<Event>>,
-        summary: SessionSummary,
-    ) -> BoxFuture<'static, Result<(), StoreError>> {
-        let request = writer::WriteRequest::Append {
-            session: self.session.clone(),
-            after,
-            facts,
-            summary: Box::new(summary),
-        };
-        self.store.write(request).map(|done| done.map(|_| ())).boxed()
-    }
-
+impl SessionPast for SqliteLog {
     fn page(
         &self,
         range: Range<u64>,
@@ -343,24 +341,41 @@ impl SessionLog for SqliteLog {
         self.store.read(move |done| reader::ReadRequest::Saved { session: session.clone(), done })
     }
 
-    fn keep_draft(&self, pieces: Vec<Arc<Event>>) -> BoxFuture<'static, Result<(), StoreError>> {
-        let request = writer::WriteRequest::KeepDraft { session: self.session.clone(), pieces };
-        self.store.write(request).map(|done| done.map(|_| ())).boxed()
-    }
-
     fn draft(&self) -> BoxFuture<'static, Result<Vec<Arc<Event>>, StoreError>> {
         let session = self.session.clone();
         self.store.read(move |done| reader::ReadRequest::Draft { session: session.clone(), done })
     }
 
-    fn keep_state(&self, state: SavedState) -> BoxFuture<'static, Result<(), StoreError>> {
-        let request = writer::WriteRequest::KeepState { session: self.session.clone(), state };
-        self.store.write(request).map(|done| done.map(|_| ())).boxed()
-    }
-
     fn state(&self) -> BoxFuture<'static, Result<Option<SavedState>, StoreError>> {
         let session = self.session.clone();
         self.store.read(move |done| reader::ReadRequest::State { session: session.clone(), done })
+    }
+}
+
+impl SessionLog for SqliteLog {
+    fn append(
+        &self,
+        after: u64,
+        facts: Vec<Arc<Event>>,
+        summary: SessionSummary,
+    ) -> BoxFuture<'static, Result<(), StoreError>> {
+        let request = writer::WriteRequest::Append {
+            session: self.session.clone(),
+            after,
+            facts,
+            summary: Box::new(summary),
+        };
+        self.store.write(request).map(|done| done.map(|_| ())).boxed()
+    }
+
+    fn keep_draft(&self, pieces: Vec<Arc<Event>>) -> BoxFuture<'static, Result<(), StoreError>> {
+        let request = writer::WriteRequest::KeepDraft { session: self.session.clone(), pieces };
+        self.store.write(request).map(|done| done.map(|_| ())).boxed()
+    }
+
+    fn keep_state(&self, state: SavedState) -> BoxFuture<'static, Result<(), StoreError>> {
+        let request = writer::WriteRequest::KeepState { session: self.session.clone(), state };
+        self.store.write(request).map(|done| done.map(|_| ())).boxed()
     }
 
     fn reserve(&self, count: u64) -> BoxFuture<'static, Result<Range<u64>, StoreError>> {
@@ -405,17 +420,5 @@ impl From<rusqlite::Error> for StoreError {
             Some(DatabaseCorrupt | NotADatabase) => Self::Damaged { message: error.to_string() },
             _ => io_error(error.to_string()),
         }
-    }
-}
-
-impl From<io::Error> for StoreError {
-    fn from(error: io::Error) -> Self {
-        io_error(error.to_string())
-    }
-}
-
-impl From<serde_json::Error> for StoreError {
-    fn from(error: serde_json::Error) -> Self {
-        io_error(format!("a fact can't be written as JSON: {error}"))
     }
 }

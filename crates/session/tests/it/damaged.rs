@@ -4,14 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use futures_util::future::{BoxFuture, ready};
+use futures_util::future::ready;
 use holdpoint_common::{
     Ask, AsksMode, Delta, Event, Fact, Limits, Outcome, PolicyMode, SessionId, TurnFact,
 };
-use holdpoint_session::store::{
-    NewLog, SavedSession, SessionLog, SessionStore, Sqlite, StoreError,
-};
-use holdpoint_session::testing::{Harness, Recorder, reply};
+use holdpoint_session::store::{SessionPast, SessionStore, Sqlite, StoreError};
+use holdpoint_session::testing::{Harness, Recorder, StoreLayer, Stored, reply};
 use holdpoint_session::transfer::{export, import};
 use holdpoint_session::{AttachFrom, SessionError};
 use serde_json::json;
@@ -205,32 +203,17 @@ async fn t_u5_the_asks_of_others_are_in_the_inbox_beside_a_session_without_any_f
 /// A store that can't read one of its sessions.
 struct Unreadable(Sqlite, SessionId);
 
-impl SessionStore for Unreadable {
-    fn create(
-        &self,
-        session: &SessionId,
-        contents: NewLog,
-    ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
-        self.0.create(session, contents)
+impl StoreLayer for Unreadable {
+    fn inner(&self) -> &dyn SessionStore {
+        &self.0
     }
 
-    fn open(
-        &self,
-        session: &SessionId,
-    ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
+    fn open(&self, session: &SessionId) -> Stored<Arc<dyn SessionPast>> {
         if *session == self.1 {
             return ready(Err(StoreError::Io { message: "the disk does not respond".to_owned() }))
                 .boxed();
         }
         self.0.open(session)
-    }
-
-    fn list(&self) -> BoxFuture<'static, Result<Vec<SavedSession>, StoreError>> {
-        self.0.list()
-    }
-
-    fn delete(&self, session: &SessionId) -> BoxFuture<'static, Result<(), StoreError>> {
-        self.0.delete(session)
     }
 }
 

@@ -2,36 +2,33 @@
 
 use std::sync::Arc;
 
-use futures_util::future::BoxFuture;
 use holdpoint_common::SessionId;
 use holdpoint_session::store::{
-    Memory, NewLog, SavedSession, SessionLog, SessionStore, StoreError,
+    Memory, NewLog, SavedSession, SessionLog, SessionPast, SessionStore,
 };
+use holdpoint_session::testing::Stored;
 
 /// A store that forgets a session when its last handle is gone, so that saved facts do not count.
 pub(crate) struct Forgetful;
 
 impl SessionStore for Forgetful {
-    fn create(
-        &self,
-        session: &SessionId,
-        contents: NewLog,
-    ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
+    fn create(&self, session: &SessionId, contents: NewLog) -> Stored<Arc<dyn SessionLog>> {
         Memory::default().create(session, contents)
     }
 
-    fn open(
-        &self,
-        session: &SessionId,
-    ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
+    fn open(&self, session: &SessionId) -> Stored<Arc<dyn SessionPast>> {
         Memory::default().open(session)
     }
 
-    fn list(&self) -> BoxFuture<'static, Result<Vec<SavedSession>, StoreError>> {
+    fn own(&self, session: &SessionId) -> Stored<Arc<dyn SessionLog>> {
+        Memory::default().own(session)
+    }
+
+    fn list(&self) -> Stored<Vec<SavedSession>> {
         Memory::default().list()
     }
 
-    fn delete(&self, session: &SessionId) -> BoxFuture<'static, Result<(), StoreError>> {
+    fn delete(&self, session: &SessionId) -> Stored<()> {
         Memory::default().delete(session)
     }
 }

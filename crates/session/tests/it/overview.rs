@@ -5,15 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
 use holdpoint_common::api::SessionNews;
 use holdpoint_common::{
-    Answer, MAX_TITLE, NameError, PolicyMode, Refused, SessionId, SessionStatus, SessionSummary,
+    Answer, MAX_TITLE, NameError, PolicyMode, Refused, SessionStatus, SessionSummary,
 };
-use holdpoint_session::store::{
-    Memory, NewLog, SavedSession, SessionLog, SessionStore, StoreError,
-};
-use holdpoint_session::testing::{Harness, reply, within_patience};
+use holdpoint_session::store::{Memory, SavedSession, SessionStore, StoreError};
+use holdpoint_session::testing::{Harness, StoreLayer, Stored, reply, within_patience};
 use holdpoint_session::{SessionError, SessionHandle, Watch};
 use serde_json::json;
 
@@ -185,32 +182,17 @@ struct Counting {
     listed: Arc<AtomicUsize>,
 }
 
-impl SessionStore for Counting {
-    fn create(
-        &self,
-        session: &SessionId,
-        contents: NewLog,
-    ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
-        self.store.create(session, contents)
+impl StoreLayer for Counting {
+    fn inner(&self) -> &dyn SessionStore {
+        &*self.store
     }
 
-    fn open(
-        &self,
-        session: &SessionId,
-    ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
-        self.store.open(session)
-    }
-
-    fn list(&self) -> BoxFuture<'static, Result<Vec<SavedSession>, StoreError>> {
+    fn list(&self) -> Stored<Vec<SavedSession>> {
         if self.broken.load(Ordering::SeqCst) {
             return async { Err(StoreError::Io { message: "it is broken".into() }) }.boxed();
         }
         self.listed.fetch_add(1, Ordering::SeqCst);
         self.store.list()
-    }
-
-    fn delete(&self, session: &SessionId) -> BoxFuture<'static, Result<(), StoreError>> {
-        self.store.delete(session)
     }
 }
 

@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
 use holdpoint_common::{
     Answer, Ask, CutCause, Delta, Event, Fact, Hold, HoldCause, HoldState, Limits, Outcome,
     PauseKind, PolicyMode, PromptFact, RestoreCause, SessionFact, SessionId, SessionStatus,
@@ -16,9 +15,9 @@ use holdpoint_common::{
 };
 use holdpoint_session::model::Message;
 use holdpoint_session::store::{
-    Memory, NewLog, SavedSession, SessionLog, SessionStore, Sqlite, StoreError,
+    Memory, NewLog, SavedSession, SessionLog, SessionPast, SessionStore, Sqlite,
 };
-use holdpoint_session::testing::{Harness, Recorder, reply, within_patience};
+use holdpoint_session::testing::{Harness, Recorder, StoreLayer, Stored, reply, within_patience};
 use holdpoint_session::transfer::export;
 use holdpoint_session::{AttachFrom, ClientEnd, RunRequest, SessionError};
 use serde_json::json;
@@ -150,24 +149,17 @@ struct SlowToList {
     overtaken: Arc<AtomicBool>,
 }
 
-impl SessionStore for SlowToList {
-    fn create(
-        &self,
-        session: &SessionId,
-        contents: NewLog,
-    ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
+impl StoreLayer for SlowToList {
+    fn inner(&self) -> &dyn SessionStore {
+        &self.store
+    }
+
+    fn create(&self, session: &SessionId, contents: NewLog) -> Stored<Arc<dyn SessionLog>> {
         self.made.notify_one();
         self.store.create(session, contents)
     }
 
-    fn open(
-        &self,
-        session: &SessionId,
-    ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
-        self.store.open(session)
-    }
-
-    fn list(&self) -> BoxFuture<'static, Result<Vec<SavedSession>, StoreError>> {
+    fn list(&self) -> Stored<Vec<SavedSession>> {
         let (made, overtaken, list) =
             (Arc::clone(&self.made), Arc::clone(&self.overtaken), self.store.list());
         let wait = async move {
@@ -177,10 +169,6 @@ impl SessionStore for SlowToList {
             list.await
         };
         wait.boxed()
-    }
-
-    fn delete(&self, session: &SessionId) -> BoxFuture<'static, Result<(), StoreError>> {
-        self.store.delete(session)
     }
 }
 
@@ -223,19 +211,12 @@ impl GatedList {
     }
 }
 
-impl SessionStore for GatedList {
-    fn create(
-        &self,
-        session: &SessionId,
-        contents: NewLog,
-    ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
-        self.store.create(session, contents)
+impl StoreLayer for GatedList {
+    fn inner(&self) -> &dyn SessionStore {
+        &*self.store
     }
 
-    fn open(
-        &self,
-        session: &SessionId,
-    ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
+    fn open(&self, session: &SessionId) -> Stored<Arc<dyn SessionPast>> {
         let log = self.store.open(session);
         let gated = self.next_log.lock().unwrap().take_if(|(gated, _)| gated == session);
         let Some((_, passed)) = gated else { return log };
@@ -248,7 +229,7 @@ impl SessionStore for GatedList {
         .boxed()
     }
 
-    fn list(&self) -> BoxFuture<'static, Result<Vec<SavedSession>, StoreError>> {
+    fn list(&self) -> Stored<Vec<SavedSession>> {
         let Self { store, open, waiting, .. } = self.clone();
         async move {
             if !*open.borrow() {
@@ -258,10 +239,6 @@ impl SessionStore for GatedList {
             store.list().await
         }
         .boxed()
-    }
-
-    fn delete(&self, session: &SessionId) -> BoxFuture<'static, Result<(), StoreError>> {
-        self.store.delete(session)
     }
 }
 
@@ -728,29 +705,14 @@ struct PanickingStore {
     listed: AtomicBool,
 }
 
-impl SessionStore for PanickingStore {
-    fn create(
-        &self,
-        session: &SessionId,
-        contents: NewLog,
-    ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
-        self.store.create(session, contents)
+impl StoreLayer for PanickingStore {
+    fn inner(&self) -> &dyn SessionStore {
+        &self.store
     }
 
-    fn open(
-        &self,
-        session: &SessionId,
-    ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
-        self.store.open(session)
-    }
-
-    fn list(&self) -> BoxFuture<'static, Result<Vec<SavedSession>, StoreError>> {
+    fn list(&self) -> Stored<Vec<SavedSession>> {
         assert!(self.listed.swap(true, Ordering::Relaxed), "a test requested a panic");
         self.store.list()
-    }
-
-    fn delete(&self, session: &SessionId) -> BoxFuture<'static, Result<(), StoreError>> {
-        self.store.delete(session)
     }
 }
 

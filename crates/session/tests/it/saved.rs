@@ -24,7 +24,7 @@ fn with_one_place(folder: &TempDir) -> Harness {
 /// All facts of a session on the disk.
 async fn facts(folder: &TempDir, session: &SessionHandle) -> Vec<Arc<Event>> {
     let log: Arc<dyn SessionLog> =
-        Sqlite::open(folder.path()).unwrap().open(session.id()).await.unwrap();
+        Sqlite::open(folder.path()).unwrap().own(session.id()).await.unwrap();
     log.read(0..u64::MAX).await.unwrap()
 }
 

@@ -6,13 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
-use holdpoint_common::{Event, Fact, Gaps, Outcome, SessionId, SessionSummary, Snapshot, TurnFact};
+use holdpoint_common::{Event, Fact, Gaps, Outcome, SessionId, Snapshot, TurnFact};
 use holdpoint_session::model::{Message, ModelRequest};
 use holdpoint_session::store::{
-    NewLog, Page, SavedSession, SavedState, SessionLog, SessionStore, Sqlite, StoreError,
+    NewLog, Page, SessionLog, SessionPast, SessionStore, Sqlite, StoreError,
 };
-use holdpoint_session::testing::{Harness, Recorder, reply};
+use holdpoint_session::testing::{Harness, LogLayer, Recorder, StoreLayer, Stored, reply};
 use holdpoint_session::{AttachFrom, SessionHandle};
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -42,54 +41,39 @@ impl GatedReads {
         Self { store, open: watch::Sender::new(true), broken: Arc::default() }
     }
 
-    fn gate(
-        &self,
-        log: BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>>,
-    ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
+    fn gate(&self, log: Stored<Arc<dyn SessionLog>>) -> Stored<Arc<GatedLog>> {
         let (open, broken) = (self.open.clone(), Arc::clone(&self.broken));
-        async move {
-            Ok(Arc::new(GatedLog { log: log.await?, open, broken }) as Arc<dyn SessionLog>)
-        }
-        .boxed()
+        async move { Ok(Arc::new(GatedLog { log: log.await?, open, broken })) }.boxed()
     }
 }
 
-impl SessionStore for GatedReads {
-    fn create(
-        &self,
-        session: &SessionId,
-        contents: NewLog,
-    ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
-        self.gate(self.store.create(session, contents))
+impl StoreLayer for GatedReads {
+    fn inner(&self) -> &dyn SessionStore {
+        &self.store
     }
 
-    fn open(
-        &self,
-        session: &SessionId,
-    ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
-        self.gate(self.store.open(session))
+    fn create(&self, session: &SessionId, contents: NewLog) -> Stored<Arc<dyn SessionLog>> {
+        let log = self.gate(self.store.create(session, contents));
+        async move { Ok(log.await? as Arc<dyn SessionLog>) }.boxed()
     }
 
-    fn list(&self) -> BoxFuture<'static, Result<Vec<SavedSession>, StoreError>> {
-        self.store.list()
+    fn open(&self, session: &SessionId) -> Stored<Arc<dyn SessionPast>> {
+        let log = self.gate(self.store.own(session));
+        async move { Ok(log.await? as Arc<dyn SessionPast>) }.boxed()
     }
 
-    fn delete(&self, session: &SessionId) -> BoxFuture<'static, Result<(), StoreError>> {
-        self.store.delete(session)
+    fn own(&self, session: &SessionId) -> Stored<Arc<dyn SessionLog>> {
+        let log = self.gate(self.store.own(session));
+        async move { Ok(log.await? as Arc<dyn SessionLog>) }.boxed()
     }
 }
 
-impl SessionLog for GatedLog {
-    fn append(
-        &self,
-        after: u64,
-        facts: Vec<Arc<Event>>,
-        summary: SessionSummary,
-    ) -> BoxFuture<'static, Result<(), StoreError>> {
-        self.log.append(after, facts, summary)
+impl LogLayer for GatedLog {
+    fn inner(&self) -> &dyn SessionLog {
+        &*self.log
     }
 
-    fn page(&self, range: Range<u64>, most: usize) -> BoxFuture<'static, Result<Page, StoreError>> {
+    fn page(&self, range: Range<u64>, most: usize) -> Stored<Page> {
         let (log, open) = (Arc::clone(&self.log), self.open.clone());
         let is_broken = self.broken.load(Ordering::SeqCst);
         async move {
@@ -103,38 +87,6 @@ impl SessionLog for GatedLog {
             log.page(range, most).await
         }
         .boxed()
-    }
-
-    fn newest(
-        &self,
-        range: Range<u64>,
-        most: usize,
-    ) -> BoxFuture<'static, Result<u64, StoreError>> {
-        self.log.newest(range, most)
-    }
-
-    fn keep_draft(&self, pieces: Vec<Arc<Event>>) -> BoxFuture<'static, Result<(), StoreError>> {
-        self.log.keep_draft(pieces)
-    }
-
-    fn draft(&self) -> BoxFuture<'static, Result<Vec<Arc<Event>>, StoreError>> {
-        self.log.draft()
-    }
-
-    fn keep_state(&self, state: SavedState) -> BoxFuture<'static, Result<(), StoreError>> {
-        self.log.keep_state(state)
-    }
-
-    fn state(&self) -> BoxFuture<'static, Result<Option<SavedState>, StoreError>> {
-        self.log.state()
-    }
-
-    fn reserve(&self, count: u64) -> BoxFuture<'static, Result<Range<u64>, StoreError>> {
-        self.log.reserve(count)
-    }
-
-    fn give_back(&self, unused: Range<u64>) -> BoxFuture<'static, Result<(), StoreError>> {
-        self.log.give_back(unused)
     }
 }
 

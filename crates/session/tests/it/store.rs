@@ -1,9 +1,10 @@
-//! The stores: rules that both keep, and tests of SQLite alone for damage, versions, several
-//! processes and a full disk.
+//! The stores: rules that all keep, tests of SQLite alone for damage, versions, several processes and
+//! a full disk, and tests of PostgreSQL alone for owners, leases and the server.
 
 mod crashes;
 mod damage;
 mod many;
+mod postgres;
 mod rules;
 mod versions;
 
@@ -13,9 +14,15 @@ use holdpoint_common::{
     AsksMode, Body, Event, Fact, Hold, PolicyMode, PolicyRules, PromptFact, SandboxSettings,
     SessionFact, SessionId, SessionSettings, SessionStatus, SessionSummary, Timestamp, Who,
 };
+use holdpoint_session::store::Machine;
 
 fn id(text: &str) -> SessionId {
     text.parse().unwrap()
+}
+
+/// A machine with this name.
+fn machine(name: &str) -> Machine {
+    Machine { name: name.to_owned(), id: format!("id of {name}") }
 }
 
 fn opened(session: &SessionId, seq: u64) -> Arc<Event> {

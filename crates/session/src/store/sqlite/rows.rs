@@ -1,45 +1,15 @@
-//! The rows of facts, which are written with checksums and read one by one, around any damage.
+//! Reads the rows of facts one by one, around any damage.
 
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-use holdpoint_common::{Body, Delta, Event, SessionId, Timestamp};
+use holdpoint_common::{Event, SessionId};
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use xxhash_rust::xxh3::Xxh3;
 
 use super::StoreError;
-use crate::store::{Page, SavedState, last_seq_of};
-
-/// How many bytes of facts are read at a time. The fact that exceeds this is still included.
-const PAGE_BYTES: usize = 1 << 20;
-
-/// A fact as the database stores it.
-pub(super) struct StoredFact<'row> {
-    pub(super) seq: u64,
-    /// The number of the fact before; `None` if an older version wrote the row.
-    pub(super) after: Option<u64>,
-    pub(super) text: Cow<'row, str>,
-    pub(super) check_sum: Option<i64>,
-}
-
-/// The result of reading one row.
-struct ReadFact {
-    seq: u64,
-    after: Option<u64>,
-    /// The fact, or the reason why it can't be read.
-    event: Result<Arc<Event>, String>,
-}
-
-/// The checksum of a row, over its session, its two numbers and its text.
-pub(super) fn check_sum(session: &SessionId, seq: u64, after: u64, text: &str) -> i64 {
-    let mut hash = Xxh3::new();
-    hash.update(session.as_str().as_bytes());
-    hash.update(&seq.to_le_bytes());
-    hash.update(&after.to_le_bytes());
-    hash.update(text.as_bytes());
-    hash.digest().cast_signed()
-}
+use crate::store::stored_facts::{self, PAGE_BYTES, ReadFact, StoredFact, check_sum, signed};
+use crate::store::{Page, SavedState};
 
 impl<'row> StoredFact<'row> {
     fn from_row(row: &'row Row<'_>) -> rusqlite::Result<Self> {
@@ -53,26 +23,6 @@ impl<'row> StoredFact<'row> {
     fn into_owned(self) -> StoredFact<'static> {
         StoredFact { text: Cow::Owned(self.text.into_owned()), ..self }
     }
-
-    fn read(&self, session: &SessionId) -> ReadFact {
-        ReadFact { seq: self.seq, after: self.after, event: self.event(session).map(Arc::new) }
-    }
-
-    /// Decodes the fact, if its checksum is correct.
-    pub(super) fn event(&self, session: &SessionId) -> Result<Event, String> {
-        let sum = self.after.map(|after| check_sum(session, self.seq, after, &self.text));
-        if sum != self.check_sum {
-            return Err("its checksum is wrong".to_owned());
-        }
-        serde_json::from_str(&self.text).map_err(|error| error.to_string())
-    }
-}
-
-/// The numbers of missing facts between `before`, the last fact that was found, and `seq`, which
-/// follows `after` according to its row.
-pub(super) fn missing(before: u64, seq: u64, after: Option<u64>) -> Option<Range<u64>> {
-    let after = after?;
-    (before < after && after < seq).then(|| before + 1..after + 1)
 }
 
 const COLUMNS: &str = "seq, after, event, check_sum";
@@ -156,39 +106,9 @@ pub(super) fn page(
         let read = || stored.iter().map(|fact| fact.read(session)).collect();
         if stored.is_empty() { Err(error) } else { Ok((read(), false)) }
     })?;
-    let mut facts: Vec<Arc<Event>> = Vec::with_capacity(read.len());
-    let mut before = range.start.saturating_sub(1);
-    // Facts that are missing after a full page belong to the next page.
-    let mut reaches_end = !more;
-    let next = read.last().filter(|_| more).map(|last| last.seq.saturating_add(1));
     let last = last(db, session);
-    for ReadFact { seq, after, event } in read {
-        let at = facts.last().map_or_else(Timestamp::default, |before| before.at);
-        facts.extend(
-            missing(before, seq, after).map(|missing| Arc::new(gap(session, missing, at, "lost"))),
-        );
-        let event = match event {
-            Ok(event) => event,
-            // The row is not a fact: its number is above that of the last fact.
-            Err(error) if last.is_some_and(|last| last < seq) => {
-                tracing::error!(%session, seq, error, "a row after the last fact can't be read");
-                reaches_end = true;
-                continue;
-            }
-            Err(error) => Arc::new(gap(session, seq..seq + 1, at, &error)),
-        };
-        before = last_seq_of(&event);
-        facts.push(event);
-    }
-    let expected_last = reaches_end.then(|| last_before(db, session, range.end, last)).flatten();
-    // If facts after the range are lost, too, some of them may have been in the range.
-    let lost = expected_last.map(|last| before + 1..range.end.min(last.saturating_add(1)));
-    if let Some(lost) = lost.filter(|lost| !lost.is_empty()) {
-        let at = facts.last().map_or_else(Timestamp::default, |fact| fact.at);
-        facts.push(Arc::new(gap(session, lost, at, "lost")));
-    }
-    // The row of an imported gap covers more numbers than its own.
-    Ok(Page { next: next.map(|next| next.max(before.saturating_add(1))), facts })
+    let last_before_end = || last_before(db, session, range.end, last);
+    Ok(stored_facts::page(session, range, (read, more), last, last_before_end))
 }
 
 /// The number at which the newest `count` facts of a range begin; the start of the range if it has
@@ -213,17 +133,11 @@ pub(super) fn draft(db: &Connection, session: &SessionId) -> Result<Vec<Arc<Even
         "SELECT seq, 0, event, check_sum FROM drafts WHERE session = ?1 ORDER BY seq",
     )?;
     let mut rows = select.query([session.as_str()])?;
-    let mut pieces = Vec::new();
+    let mut stored = Vec::new();
     while let Some(row) = rows.next()? {
-        match StoredFact::from_row(row)?.event(session) {
-            Ok(piece) => pieces.push(Arc::new(piece)),
-            Err(error) => {
-                tracing::error!(%session, error, "a piece of a draft can't be read");
-                break;
-            }
-        }
+        stored.push(StoredFact::from_row(row)?.into_owned());
     }
-    Ok(pieces)
+    Ok(stored_facts::draft(session, &stored))
 }
 
 /// The saved state of a session; `None` if there is none, if it is damaged, or if the fact that it
@@ -278,15 +192,4 @@ fn predecessor_of_next(
 fn last(db: &Connection, session: &SessionId) -> Option<u64> {
     let mut select = db.prepare_cached("SELECT last FROM sessions WHERE id = ?1").ok()?;
     select.query_row([session.as_str()], |row| row.get::<_, i64>(0)).ok().map(i64::cast_unsigned)
-}
-
-/// Logs that facts can't be read, and returns a gap in their place.
-fn gap(session: &SessionId, numbers: Range<u64>, at: Timestamp, why: &str) -> Event {
-    let (from, to) = (numbers.start, numbers.end - 1);
-    tracing::error!(%session, from, to, why, "facts can't be read");
-    Event { seq: from, at, turn: None, step: None, body: Body::Delta(Delta::Gap { from, to }) }
-}
-
-fn signed(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -12,8 +12,9 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, params};
 
 use super::files::{SIDE_FILE_SUFFIXES, side_file};
-use super::rows::{around_damage, check_sum, draft, missing};
+use super::rows::{around_damage, draft};
 use super::{StoreError, files, schema};
+use crate::store::stored_facts::{check_sum, missing};
 
 /// How many numbers are skipped after the last readable fact, because others may have followed it.
 const SKIPPED_NUMBERS: u64 = 1 << 20;

@@ -9,7 +9,8 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, 
 use tokio::sync::oneshot;
 
 use super::files::Identity;
-use super::{Shared, StoreError, rows, schema};
+use super::{Shared, StoreError, schema};
+use crate::store::stored_facts::check_sum;
 use crate::store::{NewLog, SavedState, end_of_draft, last_seq_of};
 
 /// The most writes that share a commit.
@@ -223,7 +224,7 @@ fn append(
     let mut insert = db.prepare_cached(schema::INSERT_FACT)?;
     for fact in facts {
         let text = serde_json::to_string(fact)?;
-        let check_sum = rows::check_sum(session, fact.seq, last, &text);
+        let check_sum = check_sum(session, fact.seq, last, &text);
         insert.execute(params![id, fact.seq.cast_signed(), last.cast_signed(), text, check_sum])?;
         last = last_seq_of(fact);
     }
@@ -249,7 +250,7 @@ fn keep_draft(
     let mut insert = db.prepare_cached(schema::INSERT_PIECE)?;
     for piece in pieces {
         let text = serde_json::to_string(piece)?;
-        let check_sum = rows::check_sum(session, piece.seq, 0, &text);
+        let check_sum = check_sum(session, piece.seq, 0, &text);
         insert.execute(params![id, piece.seq.cast_signed(), text, check_sum])?;
     }
     Ok(0)
@@ -267,7 +268,7 @@ fn keep_state(
         SELECT id, ?2, ?3, ?4 FROM sessions WHERE id = ?1
         ON CONFLICT DO UPDATE SET seq = ?2, state = ?3, check_sum = ?4 WHERE seq < ?2",
     )?;
-    let check_sum = rows::check_sum(session, *upto, 0, text);
+    let check_sum = check_sum(session, *upto, 0, text);
     insert.execute(params![id, upto.cast_signed(), text, check_sum])?;
     Ok(0)
 }

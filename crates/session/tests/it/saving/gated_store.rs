@@ -5,12 +5,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
 use holdpoint_common::{Event, SessionId, SessionSummary};
 use holdpoint_session::store::{
-    Memory, NewLog, Page, SavedSession, SessionLog, SessionStore, StoreError,
+    Memory, NewLog, Page, SessionLog, SessionPast, SessionStore, StoreError,
 };
-use holdpoint_session::testing::within_patience;
+use holdpoint_session::testing::{LogLayer, StoreLayer, Stored, within_patience};
 use tokio::sync::watch;
 
 /// The in-memory store, behind a door that the test shuts.
@@ -71,63 +70,52 @@ impl GatedStore {
         .await;
     }
 
-    fn wrap(
-        &self,
-        log: BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>>,
-    ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
+    fn wrap(&self, log: Stored<Arc<dyn SessionLog>>) -> Stored<Arc<GatedLog>> {
         let door = self.clone();
-        async move { Ok(Arc::new(GatedLog { log: log.await?, door }) as Arc<dyn SessionLog>) }
-            .boxed()
+        async move { Ok(Arc::new(GatedLog { log: log.await?, door })) }.boxed()
     }
 }
 
-impl SessionStore for GatedStore {
-    fn create(
-        &self,
-        session: &SessionId,
-        contents: NewLog,
-    ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
+impl StoreLayer for GatedStore {
+    fn inner(&self) -> &dyn SessionStore {
+        &*self.store
+    }
+
+    fn create(&self, session: &SessionId, contents: NewLog) -> Stored<Arc<dyn SessionLog>> {
         let (door, session) = (self.clone(), session.clone());
         let first = contents.first.as_ref().map(|(event, _)| Arc::clone(event));
         self.tries.fetch_add(1, Ordering::SeqCst);
-        self.wrap(
-            async move {
-                let mut open = door.open.subscribe();
-                let _ = open.wait_for(|open| *open).await;
-                if door.full.load(Ordering::SeqCst) {
-                    return no_space().await;
-                }
-                let log = door.store.create(&session, contents).await?;
-                door.saved.lock().unwrap().extend(first);
-                Ok(log)
+        let created = async move {
+            let mut open = door.open.subscribe();
+            let _ = open.wait_for(|open| *open).await;
+            if door.full.load(Ordering::SeqCst) {
+                return no_space().await;
             }
-            .boxed(),
-        )
+            let log = door.store.create(&session, contents).await?;
+            door.saved.lock().unwrap().extend(first);
+            Ok(log)
+        };
+        let log = self.wrap(created.boxed());
+        async move { Ok(log.await? as Arc<dyn SessionLog>) }.boxed()
     }
 
-    fn open(
-        &self,
-        session: &SessionId,
-    ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
-        self.wrap(self.store.open(session))
+    fn open(&self, session: &SessionId) -> Stored<Arc<dyn SessionPast>> {
+        let log = self.wrap(self.store.own(session));
+        async move { Ok(log.await? as Arc<dyn SessionPast>) }.boxed()
     }
 
-    fn list(&self) -> BoxFuture<'static, Result<Vec<SavedSession>, StoreError>> {
-        self.store.list()
-    }
-
-    fn delete(&self, session: &SessionId) -> BoxFuture<'static, Result<(), StoreError>> {
-        self.store.delete(session)
+    fn own(&self, session: &SessionId) -> Stored<Arc<dyn SessionLog>> {
+        let log = self.wrap(self.store.own(session));
+        async move { Ok(log.await? as Arc<dyn SessionLog>) }.boxed()
     }
 }
 
-impl SessionLog for GatedLog {
-    fn append(
-        &self,
-        after: u64,
-        facts: Vec<Arc<Event>>,
-        summary: SessionSummary,
-    ) -> BoxFuture<'static, Result<(), StoreError>> {
+impl LogLayer for GatedLog {
+    fn inner(&self) -> &dyn SessionLog {
+        &*self.log
+    }
+
+    fn append(&self, after: u64, facts: Vec<Arc<Event>>, summary: SessionSummary) -> Stored<()> {
         let (door, log) = (self.door.clone(), Arc::clone(&self.log));
         door.tries.fetch_add(1, Ordering::SeqCst);
         async move {
@@ -146,7 +134,7 @@ impl SessionLog for GatedLog {
         .boxed()
     }
 
-    fn page(&self, range: Range<u64>, most: usize) -> BoxFuture<'static, Result<Page, StoreError>> {
+    fn page(&self, range: Range<u64>, most: usize) -> Stored<Page> {
         if self.door.unreadable.load(Ordering::SeqCst) {
             return std::future::ready(Err(StoreError::Io {
                 message: "input/output error".into(),
@@ -156,15 +144,7 @@ impl SessionLog for GatedLog {
         self.log.page(range, most)
     }
 
-    fn newest(
-        &self,
-        range: Range<u64>,
-        newest: usize,
-    ) -> BoxFuture<'static, Result<u64, StoreError>> {
-        self.log.newest(range, newest)
-    }
-
-    fn keep_draft(&self, pieces: Vec<Arc<Event>>) -> BoxFuture<'static, Result<(), StoreError>> {
+    fn keep_draft(&self, pieces: Vec<Arc<Event>>) -> Stored<()> {
         if self.door.full.load(Ordering::SeqCst) || self.door.drafts_fail.load(Ordering::SeqCst) {
             return no_space();
         }
@@ -179,11 +159,7 @@ impl SessionLog for GatedLog {
         .boxed()
     }
 
-    fn draft(&self) -> BoxFuture<'static, Result<Vec<Arc<Event>>, StoreError>> {
-        self.log.draft()
-    }
-
-    fn reserve(&self, count: u64) -> BoxFuture<'static, Result<Range<u64>, StoreError>> {
+    fn reserve(&self, count: u64) -> Stored<Range<u64>> {
         if self.door.full.load(Ordering::SeqCst) {
             self.door.reserves.fetch_add(1, Ordering::SeqCst);
             return no_space();
@@ -191,7 +167,7 @@ impl SessionLog for GatedLog {
         self.log.reserve(count)
     }
 
-    fn give_back(&self, unused: Range<u64>) -> BoxFuture<'static, Result<(), StoreError>> {
+    fn give_back(&self, unused: Range<u64>) -> Stored<()> {
         if self.door.full.load(Ordering::SeqCst) {
             return no_space();
         }
@@ -199,6 +175,6 @@ impl SessionLog for GatedLog {
     }
 }
 
-fn no_space<T: Send + 'static>() -> BoxFuture<'static, Result<T, StoreError>> {
+fn no_space<T: Send + 'static>() -> Stored<T> {
     std::future::ready(Err(StoreError::Io { message: "no space left on device".into() })).boxed()
 }

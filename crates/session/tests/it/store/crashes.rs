@@ -39,7 +39,7 @@ fn facts(last: u64) -> Vec<Arc<Event>> {
 async fn write_on() -> Result<(), StoreError> {
     let folder = std::env::var_os(STORE).unwrap();
     let store = Sqlite::open(Path::new(&folder))?;
-    let log = match store.open(&id("s")).await {
+    let log = match store.own(&id("s")).await {
         Err(StoreError::Unknown { .. }) => store.create(&id("s"), NewLog::default()).await?,
         log => log?,
     };
@@ -85,7 +85,7 @@ async fn at_every_call(prepare: impl AsyncFn(&Path)) {
 
             let store =
                 Sqlite::open(folder.path()).unwrap_or_else(|error| panic!("{case}: {error}"));
-            let log = match store.open(&id("s")).await {
+            let log = match store.own(&id("s")).await {
                 Err(StoreError::Unknown { .. }) if saved == 0 => {
                     store.create(&id("s"), NewLog::default()).await.unwrap()
                 }
@@ -177,7 +177,7 @@ async fn t_u17_a_log_that_was_moved_aside_before_a_crash_is_read() {
         }
         let store = Sqlite::open(folder.path()).unwrap();
         assert!(!kept_at.exists());
-        let log = store.open(&id("s")).await.unwrap();
+        let log = store.own(&id("s")).await.unwrap();
         assert_eq!(log.read(0..u64::MAX).await.unwrap(), facts(FACTS), "moved: {moved}");
         assert_eq!(store.salvaged()[0].whole, [id("s")]);
     }

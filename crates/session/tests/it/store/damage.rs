@@ -392,7 +392,7 @@ impl Killed {
         }
         let store = Sqlite::open(folder.path()).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(store.list().await.unwrap().len(), 1, "{name}");
-        let log = store.open(&self.session).await.unwrap();
+        let log = store.own(&self.session).await.unwrap();
         let kept = log.read(0..u64::MAX).await.unwrap();
         assert!(self.facts.starts_with(&kept), "{name}: the kept facts are the first ones");
         // Without its header, the rest of the log can't be read.

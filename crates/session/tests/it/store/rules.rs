@@ -1,20 +1,24 @@
 //! Rules that every store has to keep.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use holdpoint_common::{
     AssistantMessage, Body, Delta, Event, Fact, ItemId, Outcome, Timestamp, TurnFact, TurnId, Usage,
 };
-use holdpoint_session::store::{Memory, NewLog, Page, SessionStore, Sqlite, StoreError};
+use holdpoint_session::store::{Memory, NewLog, Page, Postgres, SessionStore, Sqlite, StoreError};
+use holdpoint_tests::postgres_server::PostgresServer;
 use tempfile::TempDir;
 
-use super::{event, id, opened, prompt, summary};
+use super::{event, id, machine, opened, prompt, summary};
 
-/// Both stores, and the folder of their files.
-fn stores() -> (TempDir, [Box<dyn SessionStore>; 2]) {
+/// All stores, and the places of their data.
+async fn stores() -> ((TempDir, PostgresServer), [Box<dyn SessionStore>; 3]) {
     let folder = TempDir::new().unwrap();
     let sqlite = Sqlite::open(&folder.path().join("state")).unwrap();
-    (folder, [Box::new(Memory::default()), Box::new(sqlite)])
+    let server = PostgresServer::start(Path::new(env!("CARGO_TARGET_TMPDIR")));
+    let postgres = Postgres::connect(&server.database("rules"), &machine("m1")).await.unwrap();
+    ((folder, server), [Box::new(Memory::default()), Box::new(sqlite), Box::new(postgres)])
 }
 
 fn numbers(facts: &[Arc<Event>]) -> Vec<u64> {
@@ -23,7 +27,7 @@ fn numbers(facts: &[Arc<Event>]) -> Vec<u64> {
 
 #[tokio::test]
 async fn facts_are_read_unchanged_by_range_and_by_newest() {
-    let (_folder, stores) = stores();
+    let (_places, stores) = stores().await;
     for store in stores {
         let session = id("one");
         let log = store.create(&session, NewLog::default()).await.unwrap();
@@ -62,15 +66,19 @@ async fn facts_are_read_unchanged_by_range_and_by_newest() {
 
 #[tokio::test]
 async fn two_owners_of_a_session_can_not_both_write() {
-    let (_folder, stores) = stores();
+    let (_places, stores) = stores().await;
     for store in stores {
         let session = id("one");
         let log = store.create(&session, NewLog::default()).await.unwrap();
         log.append(0, vec![opened(&session, 1)], summary(&session, "")).await.unwrap();
-        let other = store.open(&session).await.unwrap();
+        let other = store.own(&session).await.unwrap();
         other.append(1, vec![prompt(5, "first")], summary(&session, "first")).await.unwrap();
         let refused = log.append(1, vec![prompt(6, "second")], summary(&session, "second")).await;
-        assert_eq!(refused, Err(StoreError::Conflict { after: 1, last: 5 }));
+        let expected = [
+            StoreError::Conflict { after: 1, last: 5 },
+            StoreError::Fenced { by: "m1".to_owned() },
+        ];
+        assert!(refused.as_ref().is_err_and(|error| expected.contains(error)), "{refused:?}");
         assert_eq!(numbers(&log.read(0..u64::MAX).await.unwrap()), [1, 5]);
     }
 }
@@ -104,20 +112,20 @@ async fn t_s1_a_page_has_a_megabyte_and_one_fact_at_most() {
 
 #[tokio::test]
 async fn numbers_are_reserved_once_and_above_every_fact() {
-    let (_folder, stores) = stores();
+    let (_places, stores) = stores().await;
     for store in stores {
         let session = id("one");
         let log = store.create(&session, NewLog::default()).await.unwrap();
         assert_eq!(log.reserve(100).await.unwrap(), 1..101);
         assert_eq!(log.reserve(1).await.unwrap(), 101..102);
         log.append(0, vec![opened(&session, 700)], summary(&session, "")).await.unwrap();
-        assert_eq!(store.open(&session).await.unwrap().reserve(2).await.unwrap(), 701..703);
+        assert_eq!(store.own(&session).await.unwrap().reserve(2).await.unwrap(), 701..703);
     }
 }
 
 #[tokio::test]
 async fn unused_numbers_are_returned_unless_later_ones_were_reserved() {
-    let (_folder, stores) = stores();
+    let (_places, stores) = stores().await;
     for store in stores {
         let session = id("one");
         let log = store.create(&session, NewLog::default()).await.unwrap();
@@ -137,7 +145,7 @@ async fn unused_numbers_are_returned_unless_later_ones_were_reserved() {
 
 #[tokio::test]
 async fn sessions_are_listed_as_saved_last_and_deleted() {
-    let (_folder, stores) = stores();
+    let (_places, stores) = stores().await;
     for store in stores {
         let (one, two) = (id("one"), id("two"));
         for session in [&one, &two] {
@@ -153,7 +161,7 @@ async fn sessions_are_listed_as_saved_last_and_deleted() {
         );
         assert!(listed[0].opened.0 > 1_700_000_000_000);
 
-        let log = store.open(&one).await.unwrap();
+        let log = store.own(&one).await.unwrap();
         store.delete(&one).await.unwrap();
         let unknown = StoreError::Unknown { session: one.clone() };
         assert_eq!(store.delete(&one).await, Err(unknown.clone()));
@@ -169,7 +177,7 @@ async fn sessions_are_listed_as_saved_last_and_deleted() {
 
 #[tokio::test]
 async fn concurrent_writes_of_many_sessions_stay_separate() {
-    let (_folder, stores) = stores();
+    let (_places, stores) = stores().await;
     for store in stores {
         let logs = (0..50).map(|n| id(&format!("s{n}"))).map(|session| async {
             let log = store.create(&session, NewLog::default()).await.unwrap();
@@ -195,7 +203,7 @@ async fn concurrent_writes_of_many_sessions_stay_separate() {
 #[tokio::test]
 async fn m_b4_a_fact_written_during_a_read_is_not_a_gap() {
     const LAST: u64 = 600;
-    let (_folder, stores) = stores();
+    let (_places, stores) = stores().await;
     for store in stores {
         let session = id("one");
         let log = store.create(&session, NewLog::default()).await.unwrap();
@@ -230,7 +238,7 @@ fn piece(seq: u64, text: &str) -> Arc<Event> {
 
 #[tokio::test]
 async fn a_draft_lasts_until_its_answer_or_its_turns_end_is_saved() {
-    let (_folder, stores) = stores();
+    let (_places, stores) = stores().await;
     for store in stores {
         let (one, two) = (id("one"), id("two"));
         let (log, other) = (
@@ -282,7 +290,7 @@ async fn a_draft_lasts_until_its_answer_or_its_turns_end_is_saved() {
 /// conversation.
 #[tokio::test]
 async fn a_deleted_session_is_neither_written_nor_read_through_an_open_log() {
-    let (_folder, stores) = stores();
+    let (_places, stores) = stores().await;
     for store in stores {
         let (one, two) = (id("one"), id("two"));
         let log = store.create(&one, NewLog::default()).await.unwrap();

@@ -179,7 +179,7 @@ async fn t_u14_an_older_store_is_migrated_with_a_backup() {
         fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
 
         let store = Sqlite::open(folder.path()).unwrap();
-        let log = store.open(&session).await.unwrap();
+        let log = store.own(&session).await.unwrap();
         assert_eq!(
             log.read(0..9).await.unwrap(),
             [opened(&session, 1), prompt(2, "kept")],

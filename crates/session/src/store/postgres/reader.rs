@@ -1,0 +1,284 @@
+//! The reads, which run at the same time on one connection.
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::Arc;
+
+use holdpoint_common::{Event, SessionId, Timestamp};
+use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Config, Row, Statement};
+use tokio_util::task::TaskTracker;
+
+use super::StoreError;
+use super::connection::{Connected, Connection, Statements, failed, within_limit};
+use crate::store::stored_facts::{self, PAGE_BYTES, StoredFact, check_sum, signed};
+use crate::store::{Page, SavedSession, SavedState};
+
+/// The most reads that run at the same time.
+const MAX_RUNNING: usize = 64;
+
+/// The most facts of a page: the server adds up the sizes of that many.
+const MAX_PAGE_FACTS: usize = 1_024;
+
+/// A request to read.
+pub(super) enum Read {
+    Page {
+        session: SessionId,
+        range: Range<u64>,
+        max_facts: usize,
+        done: oneshot::Sender<Result<Page, StoreError>>,
+    },
+    /// The number at which the newest facts begin.
+    Newest {
+        session: SessionId,
+        range: Range<u64>,
+        count: usize,
+        done: oneshot::Sender<Result<u64, StoreError>>,
+    },
+    Draft {
+        session: SessionId,
+        done: oneshot::Sender<Result<Vec<Arc<Event>>, StoreError>>,
+    },
+    /// The saved state of a session.
+    State {
+        session: SessionId,
+        done: oneshot::Sender<Result<Option<SavedState>, StoreError>>,
+    },
+    /// Whether the session exists.
+    Find {
+        session: SessionId,
+        done: oneshot::Sender<Result<(), StoreError>>,
+    },
+    /// The saved summary of a session.
+    Saved {
+        session: SessionId,
+        done: oneshot::Sender<Result<Option<SavedSession>, StoreError>>,
+    },
+    List {
+        done: oneshot::Sender<Result<Vec<SavedSession>, StoreError>>,
+    },
+}
+
+/// The first facts in a range, up to the one that exceeds the size of a page. In each row, also the
+/// last fact of the session, and the one before the first fact after the range. One statement sees
+/// the log at one moment.
+const PAGE: &str = "
+    WITH first AS (
+        SELECT seq, after, event, check_sum FROM facts
+        WHERE session = $1 AND seq >= $2 AND seq < $3 ORDER BY seq LIMIT $4
+    ), measured AS (
+        SELECT *, sum(octet_length(event)) OVER (ORDER BY seq) - octet_length(event) AS before
+        FROM first
+    ), page AS (
+        SELECT seq, after, event, check_sum FROM measured WHERE before <= $5
+    )
+    SELECT seq, after, event, check_sum, last, (
+        SELECT after FROM facts WHERE session = $1 AND seq >= $3 ORDER BY seq LIMIT 1
+    ) FROM sessions LEFT JOIN page ON true WHERE id = $1 ORDER BY seq";
+
+const NEWEST: &str = "
+    SELECT seq FROM facts WHERE session = $1 AND seq >= $2 AND seq < $3
+    ORDER BY seq DESC LIMIT 1 OFFSET $4";
+
+const DRAFT: &str =
+    "SELECT seq, 0::bigint, event, check_sum FROM drafts WHERE session = $1 ORDER BY seq";
+
+const STATE: &str = "
+    SELECT states.seq, state, states.check_sum FROM states JOIN facts USING (session, seq)
+    WHERE session = $1";
+
+const SAVED: &str = "SELECT opened, summary FROM sessions WHERE id = $1";
+
+const LIST: &str = "SELECT opened, summary FROM sessions WHERE last > 0";
+
+struct ReaderStatements {
+    page: Statement,
+    newest: Statement,
+    draft: Statement,
+    state: Statement,
+    saved: Statement,
+    list: Statement,
+}
+
+impl Statements for ReaderStatements {
+    async fn prepare(client: &Client) -> Result<Self, tokio_postgres::Error> {
+        let prepare = |statement| client.prepare(statement);
+        Ok(Self {
+            page: prepare(PAGE).await?,
+            newest: prepare(NEWEST).await?,
+            draft: prepare(DRAFT).await?,
+            state: prepare(STATE).await?,
+            saved: prepare(SAVED).await?,
+            list: prepare(LIST).await?,
+        })
+    }
+}
+
+/// Reads until every sender is gone.
+pub(super) async fn run(config: &Config, mut reads: mpsc::Receiver<Read>) {
+    let mut connection = Connection::new(config);
+    let (running, places) = (TaskTracker::new(), Arc::new(Semaphore::new(MAX_RUNNING)));
+    while let Some(read) = reads.recv().await {
+        // Never closed.
+        let place = Arc::clone(&places).acquire_owned().await;
+        match connection.get().await {
+            Ok(db) => drop(running.spawn(async move {
+                answer(&db, read).await;
+                drop(place);
+            })),
+            Err(error) => read.fail(error),
+        }
+    }
+    running.close();
+    running.wait().await;
+}
+
+/// Answers a request. The caller may have stopped waiting.
+async fn answer(db: &Connected<ReaderStatements>, read: Read) {
+    match read {
+        Read::Page { session, range, max_facts, done } => {
+            let _ = done.send(within_limit(page(db, &session, &range, max_facts)).await);
+        }
+        Read::Newest { session, range, count, done } => {
+            let _ = done.send(within_limit(newest(db, &session, &range, count)).await);
+        }
+        Read::Draft { session, done } => {
+            let _ = done.send(within_limit(draft(db, &session)).await);
+        }
+        Read::State { session, done } => {
+            let _ = done.send(within_limit(state(db, &session)).await);
+        }
+        Read::Find { session, done } => {
+            let found = within_limit(row(db, &db.statements.saved, &session)).await;
+            let unknown = || StoreError::Unknown { session };
+            let _ = done.send(found.and_then(|row| row.map(drop).ok_or_else(unknown)));
+        }
+        Read::Saved { session, done } => {
+            let found = within_limit(row(db, &db.statements.saved, &session)).await;
+            let _ = done.send(found.map(|row| row.as_ref().and_then(saved)));
+        }
+        Read::List { done } => {
+            let listed = within_limit(rows(db, &db.statements.list, &[])).await;
+            let _ = done.send(listed.map(|rows| rows.iter().filter_map(saved).collect()));
+        }
+    }
+}
+
+impl Read {
+    /// Answers a request with an error.
+    fn fail(self, error: StoreError) {
+        let _ = match self {
+            Self::Page { done, .. } => done.send(Err(error)).is_ok(),
+            Self::Newest { done, .. } => done.send(Err(error)).is_ok(),
+            Self::Draft { done, .. } => done.send(Err(error)).is_ok(),
+            Self::State { done, .. } => done.send(Err(error)).is_ok(),
+            Self::Find { done, .. } => done.send(Err(error)).is_ok(),
+            Self::Saved { done, .. } => done.send(Err(error)).is_ok(),
+            Self::List { done } => done.send(Err(error)).is_ok(),
+        };
+    }
+}
+
+async fn rows(
+    db: &Connected<ReaderStatements>,
+    statement: &Statement,
+    parameters: &[&(dyn ToSql + Sync)],
+) -> Result<Vec<Row>, StoreError> {
+    db.client.query(statement, parameters).await.map_err(|error| failed(&error))
+}
+
+/// The row that a statement finds for a session.
+async fn row(
+    db: &Connected<ReaderStatements>,
+    statement: &Statement,
+    session: &SessionId,
+) -> Result<Option<Row>, StoreError> {
+    Ok(rows(db, statement, &[&session.as_str()]).await?.pop())
+}
+
+/// A page of the facts in a range, with gaps in place of unreadable facts.
+async fn page(
+    db: &Connected<ReaderStatements>,
+    session: &SessionId,
+    range: &Range<u64>,
+    max_facts: usize,
+) -> Result<Page, StoreError> {
+    let max_facts = max_facts.min(MAX_PAGE_FACTS);
+    let (start, end) = (signed(range.start), signed(range.end));
+    let (limit, bytes) = (signed(max_facts as u64), signed(PAGE_BYTES as u64));
+    let parameters: [&(dyn ToSql + Sync); 5] = [&session.as_str(), &start, &end, &limit, &bytes];
+    let rows = rows(db, &db.statements.page, &parameters).await?;
+    // A deleted session has no row.
+    let Some(first) = rows.first() else { return Ok(Page::default()) };
+    let last = first.get::<_, i64>(4);
+    let last_before_end = first.get::<_, Option<i64>>(5).unwrap_or(last);
+    // Without a fact in the range, the only row has no number.
+    let stored: Vec<_> =
+        rows.iter().filter(|row| row.get::<_, Option<i64>>(0).is_some()).map(stored_fact).collect();
+    let bytes: usize = stored.iter().map(|fact| fact.text.len()).sum();
+    let more = stored.len() >= max_facts || bytes > PAGE_BYTES;
+    let read = stored.iter().map(|fact| fact.read(session)).collect();
+    let last = Some(last.cast_unsigned());
+    let last_before_end = || Some(last_before_end.cast_unsigned());
+    Ok(stored_facts::page(session, range, (read, more), last, last_before_end))
+}
+
+fn stored_fact(row: &Row) -> StoredFact<'_> {
+    StoredFact {
+        seq: row.get::<_, i64>(0).cast_unsigned(),
+        after: Some(row.get::<_, i64>(1).cast_unsigned()),
+        text: Cow::Borrowed(row.get(2)),
+        check_sum: Some(row.get(3)),
+    }
+}
+
+/// The number at which the newest `count` facts of a range begin; the start of the range if it has
+/// fewer.
+async fn newest(
+    db: &Connected<ReaderStatements>,
+    session: &SessionId,
+    range: &Range<u64>,
+    count: usize,
+) -> Result<u64, StoreError> {
+    let Some(skipped) = count.checked_sub(1) else { return Ok(range.end) };
+    let (start, end, skipped) = (signed(range.start), signed(range.end), signed(skipped as u64));
+    let parameters: [&(dyn ToSql + Sync); 4] = [&session.as_str(), &start, &end, &skipped];
+    let found = rows(db, &db.statements.newest, &parameters).await?.pop();
+    Ok(found.map_or(range.start, |row| row.get::<_, i64>(0).cast_unsigned()))
+}
+
+async fn draft(
+    db: &Connected<ReaderStatements>,
+    session: &SessionId,
+) -> Result<Vec<Arc<Event>>, StoreError> {
+    let rows = rows(db, &db.statements.draft, &[&session.as_str()]).await?;
+    let stored: Vec<_> = rows.iter().map(stored_fact).collect();
+    Ok(stored_facts::draft(session, &stored))
+}
+
+/// The saved state of a session; `None` if there is none, if it is damaged, or if the fact that it
+/// ends with is not in the log.
+async fn state(
+    db: &Connected<ReaderStatements>,
+    session: &SessionId,
+) -> Result<Option<SavedState>, StoreError> {
+    let Some(row) = row(db, &db.statements.state, session).await? else { return Ok(None) };
+    let (upto, text): (i64, String) = (row.get(0), row.get(1));
+    let state = SavedState { upto: upto.cast_unsigned(), text };
+    let is_whole = check_sum(session, state.upto, 0, &state.text) == row.get::<_, i64>(2);
+    if !is_whole {
+        tracing::error!(%session, "the saved state is damaged; all facts are folded");
+    }
+    Ok(is_whole.then_some(state))
+}
+
+/// The saved summary in a row; `None` if the session has none yet, or it can't be read.
+fn saved(row: &Row) -> Option<SavedSession> {
+    let opened = Timestamp(row.get::<_, i64>(0).cast_unsigned());
+    let summary = serde_json::from_str(row.get::<_, Option<&str>>(1)?);
+    let summary = summary.inspect_err(|error| {
+        tracing::error!(%error, "the summary of a session can't be read");
+    });
+    Some(SavedSession { summary: summary.ok()?, opened })
+}

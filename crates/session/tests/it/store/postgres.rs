@@ -1,0 +1,244 @@
+//! Owners and leases of sessions in PostgreSQL, and faults of the server.
+
+use std::path::Path;
+
+use holdpoint_common::{Delta, SessionId};
+use holdpoint_session::store::{
+    Machine, NewLog, Postgres, SavedState, SessionLog, SessionStore, StoreError,
+};
+use holdpoint_tests::postgres_server::PostgresServer;
+
+use super::{id, machine, opened, prompt, summary};
+
+fn start(settings: &[&str]) -> PostgresServer {
+    PostgresServer::with(Path::new(env!("CARGO_TARGET_TMPDIR")), settings)
+}
+
+async fn connect(url: &str, name: &str) -> Postgres {
+    Postgres::connect(url, &machine(name)).await.unwrap()
+}
+
+/// A session with its first fact.
+async fn create(store: &Postgres, session: &SessionId) -> std::sync::Arc<dyn SessionLog> {
+    let first = (opened(session, 1), summary(session, ""));
+    store.create(session, NewLog { first: Some(first), reserved: 9 }).await.unwrap()
+}
+
+/// Lets the lease of a machine end, as if the machine had died.
+fn end_lease(server: &PostgresServer, name: &str) {
+    server.query(
+        "fleet",
+        &format!(
+            "UPDATE holdpoint.machines SET until = now(), incarnation = incarnation + 1 \
+             WHERE name = '{name}'"
+        ),
+    );
+}
+
+/// Waits until a store has carried out all earlier writes.
+async fn written(store: &Postgres) {
+    assert!(store.delete(&id("none")).await.is_err());
+}
+
+fn fenced(by: &str) -> StoreError {
+    StoreError::Fenced { by: by.to_owned() }
+}
+
+#[tokio::test]
+async fn a_session_has_one_owner_until_that_gives_it_up() {
+    let server = start(&[]);
+    let url = server.database("fleet");
+    let (one, two) = (connect(&url, "m1").await, connect(&url, "m2").await);
+    let session = id("s");
+    let log = create(&one, &session).await;
+    let owned = StoreError::Owned { by: "m1".to_owned() };
+    assert_eq!(two.own(&session).await.err(), Some(owned.clone()));
+    assert_eq!(two.delete(&session).await, Err(owned));
+    assert_eq!(two.open(&session).await.unwrap().read(0..9).await.unwrap().len(), 1);
+    drop(log);
+    written(&one).await;
+    let log = two.own(&session).await.unwrap();
+    log.append(1, vec![prompt(2, "two's")], summary(&session, "")).await.unwrap();
+    assert_eq!(one.own(&session).await.err(), Some(StoreError::Owned { by: "m2".to_owned() }));
+}
+
+#[tokio::test]
+async fn an_owner_that_was_replaced_can_write_nothing() {
+    let server = start(&[]);
+    let url = server.database("fleet");
+    let (one, two) = (connect(&url, "m1").await, connect(&url, "m2").await);
+    let session = id("s");
+    let log = create(&one, &session).await;
+    end_lease(&server, "m1");
+    let new = two.own(&session).await.unwrap();
+    new.append(1, vec![prompt(2, "new")], summary(&session, "new")).await.unwrap();
+    for after in [1, 2] {
+        let late = log.append(after, vec![prompt(3, "old")], summary(&session, "old")).await;
+        assert_eq!(late, Err(fenced("m2")));
+    }
+    assert_eq!(log.keep_draft(vec![prompt(4, "old")]).await, Err(fenced("m2")));
+    assert_eq!(log.reserve(1).await, Err(fenced("m2")));
+    assert_eq!(log.give_back(5..9).await, Err(fenced("m2")));
+    let state = SavedState { upto: 2, text: "old".to_owned() };
+    assert_eq!(log.keep_state(state).await, Err(fenced("m2")));
+    assert_eq!(two.list().await.unwrap()[0].summary.title, "new");
+    // Nor does it give up the session of the new owner.
+    drop(log);
+    written(&one).await;
+    new.append(2, vec![prompt(3, "new")], summary(&session, "")).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_machine_that_starts_again_gets_its_sessions_at_once() {
+    let server = start(&[]);
+    let url = server.database("fleet");
+    let first = connect(&url, "m1").await;
+    let session = id("s");
+    let log = create(&first, &session).await;
+    let again = connect(&url, "m1").await;
+    let new = again.own(&session).await.unwrap();
+    new.append(1, vec![prompt(2, "again")], summary(&session, "")).await.unwrap();
+    let late = log.append(1, vec![prompt(2, "first")], summary(&session, "")).await;
+    assert_eq!(late, Err(fenced("m1")));
+
+    let other = Machine { name: "m1".to_owned(), id: "of another machine".to_owned() };
+    let error = Postgres::connect(&url, &other).await.err().unwrap().to_string();
+    assert!(error.contains("the name `m1` belongs to another machine"), "{error}");
+}
+
+#[tokio::test]
+async fn a_store_that_is_closed_gives_back_its_lease() {
+    let server = start(&[]);
+    let url = server.database("fleet");
+    let (one, two) = (connect(&url, "m1").await, connect(&url, "m2").await);
+    let session = id("s");
+    let log = create(&one, &session).await;
+    assert!(two.own(&session).await.is_err());
+    drop(log);
+    one.close().await;
+    two.own(&session).await.unwrap();
+    let ended = "SELECT until <= now() FROM holdpoint.machines WHERE name = 'm1'";
+    assert_eq!(server.query("fleet", ended), "t");
+}
+
+#[tokio::test]
+async fn a_server_that_can_lose_acknowledged_facts_is_refused() {
+    let server = start(&[]);
+    let url = format!("{} options='-c synchronous_commit=off'", server.database("fleet"));
+    let error = Postgres::connect(&url, &machine("m1")).await.err().unwrap().to_string();
+    assert!(error.contains("`synchronous_commit` is off"), "{error}");
+    let server = start(&["fsync=off"]);
+    let error = Postgres::connect(&server.database("fleet"), &machine("m1")).await;
+    let error = error.err().unwrap().to_string();
+    assert!(error.contains("`fsync` is off"), "{error}");
+}
+
+#[tokio::test]
+async fn an_address_that_can_not_be_used_is_an_error() {
+    for (url, words) in [
+        ("nonsense", "is not valid"),
+        ("host=example.com user=x", "over a Unix socket"),
+        ("host=/nonexistent user=x", "can't be reached"),
+    ] {
+        let error = Postgres::connect(url, &machine("m1")).await.err().unwrap().to_string();
+        assert!(error.contains(words), "{url}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn a_database_of_a_later_version_is_left_as_it_is() {
+    let server = start(&[]);
+    let url = server.database("fleet");
+    connect(&url, "m1").await.close().await;
+    server.query("fleet", "UPDATE holdpoint.schema_version SET version = 99");
+    let error = Postgres::connect(&url, &machine("m1")).await.err();
+    assert!(matches!(error, Some(StoreError::Newer { found: 99, .. })), "{error:?}");
+}
+
+#[tokio::test]
+async fn machines_that_connect_to_a_new_database_at_once_wait_for_each_other() {
+    let server = start(&[]);
+    let url = server.database("fleet");
+    let names: Vec<_> = (0..8).map(|n| format!("m{n}")).collect();
+    let connecting = names.iter().map(|name| connect(&url, name));
+    let stores = futures_util::future::join_all(connecting).await;
+    create(&stores[7], &id("s")).await;
+    assert_eq!(stores[0].list().await.unwrap().len(), 1);
+}
+
+/// Appends the fact after `last`, as a session's actor does, and returns its number.
+async fn append(log: &dyn SessionLog, last: u64, session: &SessionId) -> Result<u64, StoreError> {
+    let appended = log.append(last, vec![prompt(last + 1, "x")], summary(session, "")).await;
+    match appended {
+        // It was written, although an earlier try failed.
+        Err(StoreError::Conflict { last: found, .. }) if found == last + 1 => Ok(found),
+        appended => appended.map(|()| last + 1),
+    }
+}
+
+#[tokio::test]
+async fn acknowledged_facts_outlive_kills_of_the_server() {
+    let mut server = start(&[]);
+    let store = connect(&server.database("fleet"), "m1").await;
+    let session = id("s");
+    let log = create(&store, &session).await;
+    let mut last = 1;
+    for _ in 0..5 {
+        let target = last + 10;
+        while last < target {
+            last = append(&*log, last, &session).await.unwrap();
+        }
+        server.kill();
+        // A process of the killed server can still answer.
+        if let Ok(written) = append(&*log, last, &session).await {
+            last = written;
+        }
+        server.restart();
+    }
+    let facts = store.open(&session).await.unwrap().read(0..u64::MAX).await.unwrap();
+    assert_eq!(
+        facts.iter().map(|fact| fact.seq).collect::<Vec<_>>(),
+        (1..=last).collect::<Vec<_>>()
+    );
+}
+
+#[tokio::test]
+async fn changed_and_lost_rows_are_reported_as_gaps() {
+    let server = start(&[]);
+    let store = connect(&server.database("fleet"), "m1").await;
+    let session = id("s");
+    let log = create(&store, &session).await;
+    let facts = (2..=9).map(|seq| prompt(seq, "plain text")).collect();
+    log.append(1, facts, summary(&session, "")).await.unwrap();
+    for statement in [
+        "UPDATE holdpoint.facts SET event = replace(event, 'plain', 'plaim') WHERE seq = 3",
+        "DELETE FROM holdpoint.facts WHERE seq IN (5, 6, 9)",
+    ] {
+        server.query("fleet", statement);
+    }
+    let read = log.read(0..u64::MAX).await.unwrap();
+    let gaps: Vec<_> = read
+        .iter()
+        .filter_map(|event| match event.delta() {
+            Some(Delta::Gap { from, to }) => Some((*from, *to)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(gaps, [(3, 3), (5, 6), (9, 9)]);
+    assert_eq!(store.gaps(&session).to_string(), "events 3, 5 to 6, 9 can't be read");
+}
+
+#[tokio::test]
+async fn a_large_fact_ends_its_page() {
+    let server = start(&[]);
+    let store = connect(&server.database("fleet"), "m1").await;
+    let session = id("s");
+    let log = create(&store, &session).await;
+    let text = "x".repeat(400 * 1024);
+    let facts = (2..=9).map(|seq| prompt(seq, &text)).collect();
+    log.append(1, facts, summary(&session, "")).await.unwrap();
+    let page = log.page(0..u64::MAX, 100).await.unwrap();
+    assert_eq!(page.facts.iter().map(|fact| fact.seq).collect::<Vec<_>>(), [1, 2, 3, 4]);
+    assert_eq!(page.next, Some(5));
+    assert_eq!(log.read(0..u64::MAX).await.unwrap().len(), 9);
+}

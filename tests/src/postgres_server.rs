@@ -1,0 +1,208 @@
+//! A PostgreSQL server of a test, in a folder of its own.
+#![allow(clippy::expect_used, clippy::panic, reason = "test support: a failure ends the test")]
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::chown;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::{Pid, Signal, getuid, kill_process};
+use tempfile::TempDir;
+
+/// The name of the superuser, which needs no password.
+const USER: &str = "holdpoint";
+
+/// A server that listens on a Unix socket, and ends with this value.
+pub struct PostgresServer {
+    folder: TempDir,
+    settings: Vec<String>,
+    running: Option<Child>,
+}
+
+impl PostgresServer {
+    /// Starts a server, and waits until it accepts connections. The first server of a build prepares
+    /// its files in `cache`, and the others copy them.
+    ///
+    /// # Panics
+    /// If PostgreSQL is not installed, or does not start.
+    #[must_use]
+    pub fn start(cache: &Path) -> Self {
+        Self::with(cache, &[])
+    }
+
+    /// Starts a server with these settings, such as `fsync=off`.
+    ///
+    /// # Panics
+    /// If PostgreSQL is not installed, or does not start.
+    #[must_use]
+    pub fn with(cache: &Path, settings: &[&str]) -> Self {
+        let folder = TempDir::new().expect("a folder");
+        own(folder.path());
+        copy(&prepared(cache), &folder.path().join("data"));
+        let settings = settings.iter().map(|&setting| setting.to_owned()).collect();
+        let mut server = Self { folder, settings, running: None };
+        server.restart();
+        server
+    }
+
+    /// The connection string of a new, empty database.
+    ///
+    /// # Panics
+    /// If the database can't be created.
+    #[must_use]
+    pub fn database(&self, name: &str) -> String {
+        self.query("postgres", &format!("CREATE DATABASE {name}"));
+        format!("host={} user={USER} dbname={name}", self.folder.path().display())
+    }
+
+    /// Runs a statement in a database, and returns its rows, with columns separated by `|`.
+    ///
+    /// # Panics
+    /// If the statement fails.
+    pub fn query(&self, database: &str, statement: &str) -> String {
+        let ran = Command::new(program("psql"))
+            .args(["--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--host"])
+            .arg(self.folder.path())
+            .args(["--username", USER, "--dbname", database, "--command", statement])
+            .output()
+            .expect("psql");
+        assert!(ran.status.success(), "{statement}: {}", String::from_utf8_lossy(&ran.stderr));
+        String::from_utf8_lossy(&ran.stdout).trim_end().to_owned()
+    }
+
+    /// Kills the server, as a loss of power would.
+    ///
+    /// # Panics
+    /// If the server does not run.
+    pub fn kill(&mut self) {
+        self.end(Signal::KILL);
+    }
+
+    /// Starts a server that was killed, and waits until it accepts connections.
+    ///
+    /// # Panics
+    /// If the server does not start.
+    pub fn restart(&mut self) {
+        let mut command = as_user("postgres");
+        command.arg("-D").arg(self.folder.path().join("data")).arg("-k").arg(self.folder.path());
+        let small = ["listen_addresses=", "max_connections=50", "shared_buffers=16MB"];
+        for setting in small.into_iter().chain(self.settings.iter().map(String::as_str)) {
+            command.args(["-c", setting]);
+        }
+        // The processes of a killed server end a moment later, and another one is refused until then.
+        while let Err(log) = self.try_start(&mut command) {
+            assert!(log.contains("still in use"), "the server did not start: {log}");
+        }
+    }
+
+    /// Starts the server, and waits until it accepts connections, or returns its log.
+    fn try_start(&mut self, command: &mut Command) -> Result<(), String> {
+        let mut server = command.stderr(Stdio::piped()).spawn().expect("postgres");
+        let mut lines = BufReader::new(server.stderr.take().expect("its log")).lines();
+        let mut log = String::new();
+        while let Some(Ok(line)) = lines.next() {
+            if line.contains("ready to accept connections") {
+                // The server stops if nobody reads its log.
+                std::thread::spawn(move || lines.for_each(drop));
+                self.running = Some(server);
+                return Ok(());
+            }
+            log = log + &line + "\n";
+        }
+        server.wait().expect("its end");
+        Err(log)
+    }
+
+    fn end(&mut self, signal: Signal) {
+        let mut server = self.running.take().expect("a server");
+        let pid = Pid::from_child(&server);
+        kill_process(pid, signal).expect("a signal");
+        server.wait().expect("its end");
+    }
+}
+
+impl Drop for PostgresServer {
+    fn drop(&mut self) {
+        if self.running.is_some() {
+            self.end(Signal::QUIT);
+        }
+    }
+}
+
+/// The files of a new server, which are made once.
+fn prepared(cache: &Path) -> PathBuf {
+    let prepared = cache.join("postgres-data");
+    if prepared.exists() {
+        return prepared;
+    }
+    let folder = TempDir::new().expect("a folder");
+    own(folder.path());
+    let data = folder.path().join("data");
+    let made = as_user("initdb")
+        .args(["--data-checksums", "--no-sync", "--auth=trust", "--username", USER, "--pgdata"])
+        .arg(&data)
+        .output()
+        .expect("initdb");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    // Another test may do the same at this moment.
+    let unfinished = cache.join(format!("postgres-data-{}", std::process::id()));
+    copy(&data, &unfinished);
+    if fs::rename(&unfinished, &prepared).is_err() {
+        fs::remove_dir_all(&unfinished).expect("removed");
+    }
+    prepared
+}
+
+/// Copies a folder, for the user that the server runs as.
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir(to).expect("a folder");
+    for entry in fs::read_dir(from).expect("a folder") {
+        let entry = entry.expect("an entry");
+        let to = to.join(entry.file_name());
+        if entry.file_type().expect("its type").is_dir() {
+            copy(&entry.path(), &to);
+        } else {
+            fs::copy(entry.path(), &to).expect("a copy");
+            own(&to);
+        }
+    }
+    let mode = fs::metadata(from).expect("its mode").permissions();
+    fs::set_permissions(to, mode).expect("its mode");
+    own(to);
+}
+
+/// The user that the server runs as, if these are tests of root, which PostgreSQL refuses.
+fn other_user() -> Option<u32> {
+    if !getuid().is_root() {
+        return None;
+    }
+    let users = fs::read_to_string("/etc/passwd").expect("the users");
+    let line = users.lines().find_map(|line| line.strip_prefix("postgres:"));
+    let id = line.and_then(|line| line.split(':').nth(1)).and_then(|id| id.parse().ok());
+    Some(id.unwrap_or_else(|| panic!("there is no user postgres; run scripts/test-needs")))
+}
+
+/// Gives a file to the user that the server runs as.
+fn own(path: &Path) {
+    if let Some(user) = other_user() {
+        chown(path, Some(user), None).expect("another owner");
+    }
+}
+
+/// A program of the server, as the user that it runs as.
+fn as_user(name: &str) -> Command {
+    let program = program(name);
+    let Some(user) = other_user() else { return Command::new(program) };
+    let mut command = Command::new("setpriv");
+    command.arg(format!("--reuid={user}")).arg("--clear-groups").arg(program).current_dir("/");
+    command
+}
+
+/// A program of PostgreSQL: that of the newest version in the place where Debian keeps them, else the
+/// one of `PATH`.
+fn program(name: &str) -> PathBuf {
+    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let programs = versions.map(|version| version.path().join("bin").join(name));
+    programs.filter(|program| program.exists()).max().unwrap_or_else(|| name.into())
+}
