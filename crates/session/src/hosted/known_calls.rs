@@ -296,8 +296,8 @@ fn content_size(content: &[Content]) -> usize {
     content.iter().map(|content| size_of::<Content>() + size(content)).sum()
 }
 
-/// Adds output. If that makes it more than twice as long as [`MAX_MORE_OUTPUT`], only so many of the
-/// newest bytes stay: to move them with each piece would take quadratic time.
+/// Adds output. Beyond twice [`MAX_MORE_OUTPUT`] bytes, it is cut to the newest half.
+/// A cut with each piece would take quadratic time.
 fn push_newest(output: &mut String, more: &str) {
     output.push_str(more);
     if output.len() > 2 * MAX_MORE_OUTPUT {

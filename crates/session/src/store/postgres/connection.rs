@@ -61,7 +61,7 @@ impl<S: Statements> Connection<S> {
         Self { config: config.clone(), connected: None }
     }
 
-    /// The connection, made anew if it was lost.
+    /// The connection. A lost one is replaced.
     pub(super) async fn get(&mut self) -> Result<Arc<Connected<S>>, StoreError> {
         if let Some(connected) = self.connected.as_ref().filter(|it| !it.client.is_closed()) {
             return Ok(Arc::clone(connected));
