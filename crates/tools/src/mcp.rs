@@ -10,6 +10,7 @@
 mod call;
 mod calls;
 mod client;
+mod clock;
 mod content;
 mod driver;
 mod elicitation;
@@ -25,6 +26,7 @@ mod named;
 mod oauth;
 mod pace;
 mod program;
+mod requests;
 mod server;
 mod source;
 mod sse;

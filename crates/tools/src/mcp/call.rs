@@ -1,6 +1,6 @@
 //! One call of a tool: its request, the messages that belong to it, its time limits and its end.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rmcp::RoleClient;
 use rmcp::model::{
@@ -46,12 +46,12 @@ pub(super) struct Call<'a> {
     runtime: Runtime,
 }
 
-/// The time limits of a call.
+/// The time limits of a call, by the [clock](super::clock) of its server.
 struct Deadlines {
     /// When the server must have answered or reported progress.
-    silence: Instant,
+    silence: Duration,
     /// When the server must have answered.
-    hard: Instant,
+    hard: Duration,
     /// How many questions the server has asked.
     questions: usize,
 }
@@ -90,9 +90,8 @@ impl<'a> Call<'a> {
         if let Value::Object(arguments) = input {
             params.arguments = Some(arguments);
         }
-        let now = Instant::now();
-        let silence = now + self.server.timeout;
-        let mut deadlines = Deadlines { silence, hard: now + HARD_LIMIT, questions: 0 };
+        let (silence, hard) = (self.silence(), self.server.calls.clock.time() + HARD_LIMIT);
+        let mut deadlines = Deadlines { silence, hard, questions: 0 };
         let mut running = self.server.calls.add();
         for _ in 0..MAX_ROUNDS {
             match self.request(&connection, params.clone(), &mut running, &mut deadlines)? {
@@ -109,8 +108,13 @@ impl<'a> Call<'a> {
         Err(self.failed(&format!("it required input more than {MAX_ROUNDS} times")))
     }
 
+    /// When the server must have answered, unless it reports progress.
+    fn silence(&self) -> Duration {
+        self.server.calls.clock.time() + self.server.timeout
+    }
+
     fn failed(&self, why: &str) -> ToolError {
-        ToolError::failed(format!("MCP server `{}`: {why}", self.server.name))
+        ToolError::failed(format!("MCP server `{}`: {}", self.server.name, content::reason(why)))
     }
 
     /// The outcome of a call: its content is output, which is bounded as that of every tool.
@@ -141,7 +145,7 @@ impl<'a> Call<'a> {
                     };
                 }
                 Next::Message(CallMessage::Progress(line)) => {
-                    deadlines.silence = Instant::now() + self.server.timeout;
+                    deadlines.silence = self.silence();
                     self.context.output(&line);
                 }
                 // The question was withdrawn before it was shown.
@@ -162,7 +166,7 @@ impl<'a> Call<'a> {
                     return Err(ToolError::Interrupted);
                 }
                 Next::TimedOut => {
-                    let is_hard = Instant::now() >= deadlines.hard;
+                    let is_hard = self.server.calls.clock.time() >= deadlines.hard;
                     let ended = self.stop(connection, handle, running, TIMED_OUT);
                     let limit = if is_hard { HARD_LIMIT } else { self.server.timeout }.as_secs();
                     let without = if is_hard { "" } else { " without progress" };
@@ -228,7 +232,7 @@ impl<'a> Call<'a> {
             answer = &mut handle.rx => {
                 Next::Answered(Box::new(answer.unwrap_or(Err(ServiceError::TransportClosed))))
             }
-            () = tokio::time::sleep_until(deadlines.silence.min(deadlines.hard).into()) => {
+            () = self.server.calls.clock.wait_until(deadlines.silence.min(deadlines.hard)) => {
                 Next::TimedOut
             }
         }
@@ -253,10 +257,10 @@ impl<'a> Call<'a> {
             return Ok(Some(elicitation::declined()));
         }
         deadlines.questions += 1;
-        let asked = Instant::now();
+        let question = self.server.calls.clock.ask();
         let result = elicitation::ask(&self.server.name, request, subject, self.context)?;
-        deadlines.hard += asked.elapsed();
-        deadlines.silence = Instant::now() + self.server.timeout;
+        drop(question);
+        deadlines.silence = self.silence();
         Ok(result)
     }
 

@@ -7,6 +7,7 @@ use rmcp::model::{
 };
 use tokio::sync::{mpsc, oneshot};
 
+use super::clock::Clock;
 use super::content::cut;
 use crate::ask::{Subject, SubjectGuard};
 
@@ -26,7 +27,11 @@ pub(super) enum CallMessage {
 
 /// The calls that run on one server. Clones share them.
 #[derive(Clone, Default)]
-pub(super) struct Calls(Arc<Mutex<Running>>);
+pub(super) struct Calls {
+    running: Arc<Mutex<Running>>,
+    /// The clock of their time limits.
+    pub(super) clock: Clock,
+}
 
 #[derive(Default)]
 struct Running {
@@ -71,7 +76,7 @@ impl Running {
 
 impl Calls {
     fn lock(&self) -> MutexGuard<'_, Running> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds a call, whose request is about to be sent: the server may ask before
@@ -116,8 +121,8 @@ impl Calls {
         self.lock().progress(progress_token, line);
     }
 
-    /// Passes a question to the oldest call, and returns the answer. Without a call there is no one
-    /// to ask, and the question is declined.
+    /// Passes a question to the oldest call, and returns the answer. Which call the server works on
+    /// when it asks is unknown. Without a call there is no one to ask, and the question is declined.
     pub(super) async fn elicit(&self, request: ElicitRequestParams) -> ElicitResult {
         let call = self.lock().calls.first().map(|oldest| oldest.call.clone());
         let Some(call) = call else { return ElicitResult::new(ElicitationAction::Decline) };

@@ -5,6 +5,9 @@ use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 
 use super::image::Images;
 
+/// The most bytes of the reason that a server gives for a failure.
+const MAX_REASON: usize = 2 * 1024;
+
 /// The text of a result for the model and the clients, and the images for the model. In the text,
 /// structured content is its JSON, and lines name images and other data.
 pub(super) fn text_and_images(result: &CallToolResult) -> (String, Vec<Image>) {
@@ -85,6 +88,11 @@ fn data(kind: &str, mime_type: &str, base64: &str) -> String {
 fn data_line(kind: &str, mime_type: &str, base64: &str, note: &str) -> String {
     let bytes = base64.trim_end_matches('=').len() * 3 / 4;
     format!("[{kind}, {mime_type}, {bytes} bytes{note}]")
+}
+
+/// The beginning of a text of a server that is a reason.
+pub(super) fn reason(text: &str) -> &str {
+    cut(text, MAX_REASON)
 }
 
 /// The longest beginning of a text with at most `max` bytes.

@@ -102,7 +102,7 @@ impl Parser {
                 self.comments += line.len() + 1;
                 if self.comments > MAX_COMMENTS {
                     return Err(format!(
-                        "it sent more than {MAX_COMMENTS} bytes that are no messages"
+                        "it sent more than {MAX_COMMENTS} bytes that are not messages"
                     ));
                 }
             }
@@ -150,6 +150,6 @@ mod tests {
         let lines = b"data: x\n".repeat(MAX_MESSAGE / 2 + 1);
         assert!(events(&lines).unwrap_err().contains("a message of more than"));
         let comments = b": ping\n\n".repeat(MAX_COMMENTS / 7 + 1);
-        assert!(events(&comments).unwrap_err().contains("bytes that are no messages"));
+        assert!(events(&comments).unwrap_err().contains("bytes that are not messages"));
     }
 }

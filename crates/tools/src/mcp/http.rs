@@ -5,7 +5,6 @@
 //! requests within bounds, and turns errors into words.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -26,7 +25,8 @@ use super::calls::Calls;
 use super::http_error::{HttpError, HttpFailure, in_words, is_unauthorized, text};
 use super::login::ServerLogin;
 use super::pace::Pace;
-use super::stdio::{Fault, MAX_MESSAGE, MAX_REQUESTS};
+use super::requests::OpenRequests;
+use super::stdio::{Fault, MAX_MESSAGE};
 use crate::source::HttpClients;
 
 /// How often a stream that broke off is continued until one works again.
@@ -61,8 +61,7 @@ impl OwnStream {
 pub(super) struct Http {
     inner: StreamableHttpClientTransport<Client>,
     own_stream: OwnStream,
-    /// How many requests of the server have no answer yet.
-    requests: Arc<AtomicUsize>,
+    requests: OpenRequests,
     calls: Calls,
     fault: Fault,
 }
@@ -113,7 +112,7 @@ impl Http {
         };
         let own_stream = client.own_stream.clone();
         let inner = StreamableHttpClientTransport::with_client(client, config);
-        Ok(Self { inner, own_stream, requests: Arc::default(), calls, fault })
+        Ok(Self { inner, own_stream, requests: OpenRequests::default(), calls, fault })
     }
 
     pub(super) fn own_stream(&self) -> OwnStream {
@@ -155,44 +154,6 @@ pub(super) fn secrets(server: &McpServer) -> Vec<String> {
     secrets
 }
 
-/// A message of ours that is being sent. If it answers a request of the server, that request counts
-/// until this is dropped.
-pub(super) struct Sending(Option<Arc<AtomicUsize>>);
-
-impl Sending {
-    pub(super) fn new(message: &TxJsonRpcMessage<RoleClient>, requests: &Arc<AtomicUsize>) -> Self {
-        let is_answer = matches!(message, JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_));
-        Self(is_answer.then(|| Arc::clone(requests)))
-    }
-}
-
-impl Drop for Sending {
-    fn drop(&mut self) {
-        let answered = |requests: usize| Some(requests.saturating_sub(1));
-        if let Some(requests) = &self.0 {
-            // Never fails: the function always returns a value.
-            let _ = requests.fetch_update(Ordering::Relaxed, Ordering::Relaxed, answered);
-        }
-    }
-}
-
-/// Counts a message of the server that is a request.
-///
-/// # Errors
-/// Too many requests have no answer yet.
-pub(super) fn count_request(
-    message: &RxJsonRpcMessage<RoleClient>,
-    requests: &AtomicUsize,
-) -> Result<(), String> {
-    let is_request = matches!(message, JsonRpcMessage::Request(_));
-    match is_request && requests.fetch_add(1, Ordering::Relaxed) >= MAX_REQUESTS {
-        true => {
-            Err(format!("it sent more than {MAX_REQUESTS} requests without waiting for answers"))
-        }
-        false => Ok(()),
-    }
-}
-
 impl Transport<RoleClient> for Http {
     type Error = HttpFailure;
 
@@ -200,7 +161,7 @@ impl Transport<RoleClient> for Http {
         &mut self,
         message: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
-        let sending = Sending::new(&message, &self.requests);
+        let sending = self.requests.sending(&message);
         let sent = self.inner.send(message);
         async move {
             let _sending = sending;
@@ -215,7 +176,7 @@ impl Transport<RoleClient> for Http {
                     notification: ServerNotification::ProgressNotification(progress),
                     ..
                 }) => self.calls.progress(progress.params),
-                message => match count_request(&message, &self.requests) {
+                message => match self.requests.count(&message) {
                     Ok(()) => return Some(message),
                     Err(why) => {
                         self.fault.replace(Some(why));

@@ -13,6 +13,10 @@ use crate::shown::prose_line;
 /// The most bytes of a server's own text in an error.
 const MAX_TEXT: usize = 300;
 
+/// The most bytes that are read of the body of an error. Much more than its text in words, so that a
+/// secret in that is read whole, and hidden.
+const MAX_BODY: usize = 64 * 1024;
+
 /// The least bytes of a value that is hidden.
 const MIN_SECRET: usize = 6;
 
@@ -28,15 +32,19 @@ impl HttpError {
 }
 
 /// The words for an answer that is not a success.
-pub(super) async fn status(mut answer: reqwest::Response, login: &ServerLogin) -> String {
+pub(super) async fn status(
+    mut answer: reqwest::Response,
+    secrets: &[String],
+    login: &ServerLogin,
+) -> String {
     let mut body = Vec::new();
-    while body.len() < MAX_TEXT
+    while body.len() < MAX_BODY
         && let Ok(Some(chunk)) = answer.chunk().await
     {
-        body.extend_from_slice(&chunk[..chunk.len().min(MAX_TEXT)]);
+        body.extend_from_slice(&chunk[..chunk.len().min(MAX_BODY - body.len())]);
     }
     let text = format!("HTTP {}: {}", answer.status(), String::from_utf8_lossy(&body));
-    self::answer(&text, login)
+    self::answer(&hidden(text, secrets), login)
 }
 
 /// The error of a transport.

@@ -17,7 +17,7 @@ use tokio::sync::{Notify, watch};
 
 use super::calls::Calls;
 use super::client::{self, Client};
-use super::content::cut;
+use super::content;
 use super::driver::blocking;
 use super::http::{self, Http, OwnStream};
 use super::http_error;
@@ -41,9 +41,6 @@ const LIST_INTERVAL: Duration = Duration::from_secs(1);
 /// up to [`MAX_RETRY_DELAY`].
 const RETRY_DELAY: Duration = Duration::from_secs(60);
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(16 * 60);
-
-/// The most bytes of the reason why an address can't be used.
-const MAX_REASON: usize = 2 * 1024;
 
 /// Everything that is needed to start a server.
 pub(super) struct Launch {
@@ -261,6 +258,7 @@ impl ServerTask {
         match tokio::time::timeout(limit, self.list(peer)).await {
             Ok(Ok(listing)) => Some(listing),
             Ok(Err(why)) => {
+                let why = content::reason(&why);
                 tracing::warn!(server = self.launch.name, why, "an MCP server's tools");
                 None
             }
@@ -319,12 +317,12 @@ impl ServerTask {
 
 impl Launch {
     fn end(&self, process: Option<DuplexProcess>, why: String) -> String {
+        let why = content::reason(&self.without_values(why)).to_owned();
         let Some(process) = process else {
-            let text = match why.is_empty() || why == CLOSED {
+            return match why.is_empty() || why == CLOSED {
                 true => "it closed the connection".to_owned(),
                 false => why,
             };
-            return cut(&self.without_values(text), MAX_REASON).to_owned();
         };
         // Waits for a program that ends by itself, so that its exit code is known.
         let has_ended = why.is_empty() || why.starts_with(CLOSED);

@@ -2,7 +2,6 @@
 //! messages are events of one stream, and ours are POSTs to an address that the stream names.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use holdpoint_common::McpServer;
@@ -16,8 +15,9 @@ use rmcp::transport::Transport;
 use super::calls::Calls;
 use super::events::Events;
 use super::http;
-use super::http_error::{HttpError, connection, hidden, status};
+use super::http_error::{HttpError, connection, status};
 use super::login::ServerLogin;
+use super::requests::OpenRequests;
 use super::stdio::Fault;
 use crate::source::HttpClients;
 
@@ -30,8 +30,7 @@ pub(super) struct Sse {
     events: Events,
     /// The address for our messages.
     endpoint: Url,
-    /// How many requests of the server have no answer yet.
-    requests: Arc<AtomicUsize>,
+    requests: OpenRequests,
     calls: Calls,
     fault: Fault,
 }
@@ -70,7 +69,7 @@ impl Sse {
                 None => return Err("it closed the stream before it named an address".to_owned()),
             }
         };
-        Ok(Self { client, events, endpoint, requests: Arc::default(), calls, fault })
+        Ok(Self { client, events, endpoint, requests: OpenRequests::default(), calls, fault })
     }
 
     /// The next message of the server; `None` at the end of the stream.
@@ -85,7 +84,7 @@ impl Sse {
                     ..
                 })) => self.calls.progress(progress.params),
                 Ok(message) => {
-                    http::count_request(&message, &self.requests)?;
+                    self.requests.count(&message)?;
                     return Ok(Some(message));
                 }
                 Err(error) => tracing::debug!(%error, "an event of an MCP server"),
@@ -149,7 +148,7 @@ impl Client {
             return Ok(answer);
         }
         let secrets: Vec<_> = self.secrets.iter().cloned().chain(tokens).collect();
-        Err(hidden(status(answer, &self.login).await, &secrets))
+        Err(status(answer, &secrets, &self.login).await)
     }
 }
 
@@ -160,7 +159,7 @@ impl Transport<RoleClient> for Sse {
         &mut self,
         message: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = Result<(), HttpError>> + Send + 'static {
-        let sending = http::Sending::new(&message, &self.requests);
+        let sending = self.requests.sending(&message);
         let (client, endpoint) = (self.client.clone(), self.endpoint.clone());
         async move {
             let _sending = sending;

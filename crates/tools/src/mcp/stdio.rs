@@ -1,7 +1,6 @@
 //! The transport of a server that is a program: one JSON message per line.
 
 use std::io;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rmcp::RoleClient;
@@ -14,6 +13,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe;
 
 use super::calls::Calls;
+use super::requests::OpenRequests;
 use crate::process::LineReader;
 
 /// The most bytes of one message. A larger one ends the connection.
@@ -23,17 +23,13 @@ pub(super) const MAX_MESSAGE: usize = 16 * 1024 * 1024;
 /// and logs there, although the protocol forbids it.
 const MAX_GARBAGE: usize = 1024 * 1024;
 
-/// The most requests of a server that wait for their answer. With another one, the connection ends.
-pub(super) const MAX_REQUESTS: usize = 64;
-
 /// The connection to a program.
 pub(super) struct Stdio {
     output: LineReader,
     /// How many bytes of lines that are not messages were read since the last message.
     garbage: usize,
     input: Arc<tokio::sync::Mutex<pipe::Sender>>,
-    /// How many requests of the server have no answer yet.
-    requests: Arc<AtomicUsize>,
+    requests: OpenRequests,
     /// Gets the progress of calls here: `rmcp` passes it on in tasks, and may pass on the answer of a
     /// call first.
     calls: Calls,
@@ -72,7 +68,7 @@ impl Stdio {
             output: LineReader::new(output, MAX_MESSAGE)?,
             garbage: 0,
             input: Arc::new(tokio::sync::Mutex::new(input)),
-            requests: Arc::default(),
+            requests: OpenRequests::default(),
             calls,
             fault,
         })
@@ -89,16 +85,6 @@ impl Stdio {
         })
     }
 
-    /// Counts a request of the server, which has no answer yet.
-    fn count_request(&self) -> Result<(), String> {
-        if self.requests.fetch_add(1, Ordering::Relaxed) >= MAX_REQUESTS {
-            return Err(format!(
-                "it sent more than {MAX_REQUESTS} requests without waiting for answers"
-            ));
-        }
-        Ok(())
-    }
-
     async fn next(&mut self) -> Result<Option<RxJsonRpcMessage<RoleClient>>, String> {
         while self.read_line().await? {
             let line = self.output.line();
@@ -113,16 +99,14 @@ impl Stdio {
                 }
                 Ok(message) => {
                     self.garbage = 0;
-                    if matches!(message, JsonRpcMessage::Request(_)) {
-                        self.count_request()?;
-                    }
+                    self.requests.count(&message)?;
                     return Ok(Some(message));
                 }
                 Err(error) => {
                     tracing::debug!(%error, "a line of an MCP server is not a message");
                     match rejected(line) {
                         Some(Rejected::Request(id)) => {
-                            self.count_request()?;
+                            self.requests.count_request()?;
                             let error = ErrorData::invalid_request("not a valid request", None);
                             // Reading continues while the program does not read the answer.
                             tokio::spawn(self.send(JsonRpcMessage::error(error, Some(id))));
@@ -172,13 +156,10 @@ impl Transport<RoleClient> for Stdio {
         &mut self,
         message: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
-        if matches!(message, JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_)) {
-            let answered = |requests: usize| Some(requests.saturating_sub(1));
-            // Never fails: the function always returns a value.
-            let _ = self.requests.fetch_update(Ordering::Relaxed, Ordering::Relaxed, answered);
-        }
-        let input = Arc::clone(&self.input);
+        let (sending, input) = (self.requests.sending(&message), Arc::clone(&self.input));
         async move {
+            // A program that does not read leaves its requests open.
+            let _sending = sending;
             let mut line = serde_json::to_vec(&message)?;
             line.push(b'\n');
             input.lock().await.write_all(&line).await

@@ -53,6 +53,8 @@ def tools():
         return [tool("a.b"), tool("a/b"), tool("x" * 200), tool("same"), tool("same"), tool("y" * 1000)]
     if KIND == "long-description":
         return [tool("small", description="d" * 1000000)]
+    if KIND == "asks-beside":
+        return [tool("work"), tool("other")]
     return [tool("work", annotations={"readOnlyHint": True})]
 
 
@@ -92,6 +94,12 @@ def call(request):
         while len(sys.argv) > 3 and not os.path.exists(sys.argv[3]):
             time.sleep(0.01)
         return answer(request, text("without an answer"))
+    if KIND == "asks-beside":
+        # Asks when both calls have begun, and answers both after the answer.
+        held.append(request)
+        send({"jsonrpc": "2.0", "method": "notifications/progress",
+              "params": {"progressToken": request["params"]["_meta"]["progressToken"], "progress": 1, "message": "held"}})
+        return elicit(message="Go on?", requestedSchema=FORM) if len(held) == 2 else None
     if KIND == "requires":
         return answer(request, {"resultType": "input_required", "requestState": "s", "inputRequests": {
             "q": {"method": "elicitation/create", "params": {"mode": "form", "message": "Go on?", "requestedSchema": FORM}}}})
@@ -128,6 +136,16 @@ def call(request):
     if KIND == "requests":
         for n in range(1000):
             send({"jsonrpc": "2.0", "id": f"r{n}", "method": "ping"})
+    if KIND == "unread":
+        # Never reads the answers. Slow enough that all its requests are answered before the pipe is full.
+        for n in range(100000):
+            send({"jsonrpc": "2.0", "id": f"r{n}", "method": "ping"})
+            time.sleep(0.0005)
+    if KIND == "unread-invalid":
+        for n in range(100000):
+            send({"jsonrpc": "2.0", "id": f"r{n}", "method": 9})
+            send({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x"}})
+            time.sleep(0.0005)
     if KIND == "long-line":
         sys.stdout.write("x" * (20 * 1024 * 1024))
         sys.stdout.flush()
@@ -144,6 +162,8 @@ def call(request):
         return answer(request, {"tools": "none"})
     if KIND == "error":
         return send({"jsonrpc": "2.0", "id": request["id"], "error": {"code": -32000, "message": "no \u202e luck"}})
+    if KIND == "large-error":
+        return send({"jsonrpc": "2.0", "id": request["id"], "error": {"code": -32000, "message": "no luck " * 1000000}})
     if KIND == "large-result":
         return answer(request, text("line\n" * 1000000))
     if KIND == "ask-secret":
@@ -185,11 +205,20 @@ if KIND == "prints-first":
 if KIND == "ignores-eof":
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
+LARGE_ERROR = {"code": -32000, "message": "no luck", "data": "x" * 8000000}
+held = []
 tools_now = tools()
 for line in sys.stdin:
     request = json.loads(line)
     method = request.get("method")
-    if method == "initialize":
+    if request.get("id") == "ask" and KIND == "asks-beside":
+        for waiting in held:
+            answer(waiting, text("done"))
+    elif method == "initialize" and KIND == "large-start-error":
+        send({"jsonrpc": "2.0", "id": request["id"], "error": LARGE_ERROR})
+    elif method == "tools/list" and KIND == "large-list-error":
+        send({"jsonrpc": "2.0", "id": request["id"], "error": LARGE_ERROR})
+    elif method == "initialize":
         answer(request, {"protocolVersion": request["params"]["protocolVersion"],
                          "capabilities": {"tools": {"listChanged": True},
                                           **({"prompts": {}, "resources": {}} if KIND == "named" else {})},

@@ -42,6 +42,21 @@ fn m_h2_a_server_that_does_not_start_is_reported_once() {
 }
 
 #[test]
+fn m_h2_the_reason_of_a_failure_is_bounded() {
+    for kind in ["large-start-error", "large-list-error"] {
+        let notices = Session::of(bad(kind)).step();
+        let [notice] = &notices[..] else { panic!("{kind}: {notices:?}") };
+        assert!(notice.contains("no luck") && notice.len() < 3_000, "{kind}: {}", notice.len());
+    }
+    let mut session = beside_a_good_one("large-error");
+    session.names();
+    let error = session.error("work");
+    assert!(error.contains("no luck") && error.len() < 3_000, "{}", error.len());
+    good_still_works(&mut session);
+    session.end();
+}
+
+#[test]
 fn m_h2_words_before_the_first_message_are_ignored() {
     let mut session = Session::of(bad("prints-first"));
     assert_eq!(session.names(), ["mcp__s__work"]);
@@ -120,6 +135,8 @@ fn m_h2_a_flood_of_progress_is_bounded_and_followed_by_the_result() {
 fn m_h2_a_server_that_breaks_the_protocol_costs_its_own_call() {
     for (kind, why) in [
         ("requests", "it sent more than 64 requests without waiting for answers"),
+        ("unread", "it sent more than 64 requests without waiting for answers"),
+        ("unread-invalid", "it sent more than 64 requests without waiting for answers"),
         ("long-line", "it sent a message of more than 16777216 bytes"),
         ("garbage", "it wrote more than 1048576 bytes to its standard output that are not"),
         ("invalid-error", "its answer is not valid"),

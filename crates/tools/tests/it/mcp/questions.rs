@@ -1,8 +1,9 @@
 //! Questions of servers for the user.
 
 use std::fs;
+use std::time::Duration;
 
-use holdpoint_common::{AskRequest, QuestionReply, QuestionRequest, QuestionResponse};
+use holdpoint_common::{AskRequest, McpServer, QuestionReply, QuestionRequest, QuestionResponse};
 use holdpoint_tools::AskReply;
 use holdpoint_tools::testing::{Bench, Calling};
 use rustix::process::{Pid, Signal, kill_process};
@@ -90,6 +91,25 @@ fn m_h2_a_question_that_its_server_withdraws_is_taken_back() {
     let called = calling.wait();
     let expected = "[the server has withdrawn its question]\nwithout an answer\n";
     assert_eq!(called.output, expected, "{called:?}");
+}
+
+/// Which of its calls a server works on when it asks is unknown: the question is shown under the
+/// oldest one, and the time of the user counts for none.
+#[test]
+fn m_h2_a_question_takes_no_time_of_other_calls() {
+    let limit = Duration::from_secs(1);
+    let server = McpServer { timeout_s: 1, ..bad("asks-beside") };
+    let mut session = Session::of(server);
+    session.names();
+    let older = session.start("mcp__s__work", json!({}));
+    older.wait_for("held");
+    let other = session.start("mcp__s__other", json!({}));
+    let asked = question(&older);
+    // The subject of the test is the limit, so it has to pass.
+    std::thread::sleep(limit + limit / 2);
+    older.answer(reply(&asked.questions[0].id, "yes"));
+    let held = "[1] held\ndone\n";
+    assert_eq!([older.wait().output, other.wait().output], [held, held]);
 }
 
 #[test]
