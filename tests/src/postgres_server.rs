@@ -1,9 +1,10 @@
 //! A PostgreSQL server of a test, in a folder of its own.
 #![allow(clippy::expect_used, clippy::panic, reason = "test support: a failure ends the test")]
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::chown;
+use std::net::TcpListener;
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -13,10 +14,12 @@ use tempfile::TempDir;
 /// The name of the superuser, which needs no password.
 const USER: &str = "holdpoint";
 
-/// A server that listens on a Unix socket, and ends with this value.
+/// A server that listens on a Unix socket, and perhaps on loopback with TLS, and ends with this value.
 pub struct PostgresServer {
     folder: TempDir,
     settings: Vec<String>,
+    /// The port on loopback.
+    port: Option<u16>,
     running: Option<Child>,
 }
 
@@ -41,9 +44,40 @@ impl PostgresServer {
         own(folder.path());
         copy(&prepared(cache), &folder.path().join("data"));
         let settings = settings.iter().map(|&setting| setting.to_owned()).collect();
-        let mut server = Self { folder, settings, running: None };
+        let mut server = Self { folder, settings, port: None, running: None };
         server.restart();
         server
+    }
+
+    /// Starts a server that also listens on loopback, with a certificate and its key in PEM.
+    ///
+    /// # Panics
+    /// If PostgreSQL is not installed, or does not start.
+    #[must_use]
+    pub fn with_tls(cache: &Path, (certificate, key): &(String, String)) -> Self {
+        let mut server = Self::with(cache, &[]);
+        server.end(Signal::QUIT);
+        for (name, text) in [("server.crt", certificate), ("server.key", key)] {
+            let path = server.folder.path().join("data").join(name);
+            fs::write(&path, text).expect("a file");
+            fs::set_permissions(&path, Permissions::from_mode(0o600)).expect("its mode");
+            own(&path);
+        }
+        server.settings.push("ssl=on".to_owned());
+        server.settings.push("listen_addresses=127.0.0.1".to_owned());
+        server.port = Some(free_port());
+        server.restart();
+        server
+    }
+
+    /// The connection string of a database over loopback, with this name of the server.
+    ///
+    /// # Panics
+    /// If the server does not listen on loopback.
+    #[must_use]
+    pub fn over_network(&self, host: &str, name: &str) -> String {
+        let port = self.port.expect("a server with TLS");
+        format!("postgres://{USER}@{host}:{port}/{name}")
     }
 
     /// The connection string of a new, empty database.
@@ -53,7 +87,8 @@ impl PostgresServer {
     #[must_use]
     pub fn database(&self, name: &str) -> String {
         self.query("postgres", &format!("CREATE DATABASE {name}"));
-        format!("host={} user={USER} dbname={name}", self.folder.path().display())
+        let port = self.port.map(|port| format!(" port={port}")).unwrap_or_default();
+        format!("host={} user={USER} dbname={name}{port}", self.folder.path().display())
     }
 
     /// Runs a statement in a database, and returns its rows, with columns separated by `|`.
@@ -65,6 +100,7 @@ impl PostgresServer {
             .args(["--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--host"])
             .arg(self.folder.path())
             .args(["--username", USER, "--dbname", database, "--command", statement])
+            .args(self.port.map(|port| format!("--port={port}")))
             .output()
             .expect("psql");
         assert!(ran.status.success(), "{statement}: {}", String::from_utf8_lossy(&ran.stderr));
@@ -84,20 +120,27 @@ impl PostgresServer {
     /// # Panics
     /// If the server does not start.
     pub fn restart(&mut self) {
+        while let Err(log) = self.try_start() {
+            // Another program has taken the port in the meantime.
+            if log.contains("could not bind") {
+                self.port = self.port.map(|_| free_port());
+                continue;
+            }
+            // The processes of a killed server end a moment later, and another one is refused until
+            // then.
+            assert!(log.contains("still in use"), "the server did not start: {log}");
+        }
+    }
+
+    /// Starts the server, and waits until it accepts connections, or returns its log.
+    fn try_start(&mut self) -> Result<(), String> {
         let mut command = as_user("postgres");
         command.arg("-D").arg(self.folder.path().join("data")).arg("-k").arg(self.folder.path());
         let small = ["listen_addresses=", "max_connections=50", "shared_buffers=16MB"];
         for setting in small.into_iter().chain(self.settings.iter().map(String::as_str)) {
             command.args(["-c", setting]);
         }
-        // The processes of a killed server end a moment later, and another one is refused until then.
-        while let Err(log) = self.try_start(&mut command) {
-            assert!(log.contains("still in use"), "the server did not start: {log}");
-        }
-    }
-
-    /// Starts the server, and waits until it accepts connections, or returns its log.
-    fn try_start(&mut self, command: &mut Command) -> Result<(), String> {
+        command.args(self.port.iter().flat_map(|port| ["-c".to_owned(), format!("port={port}")]));
         let mut server = command.stderr(Stdio::piped()).spawn().expect("postgres");
         let mut lines = BufReader::new(server.stderr.take().expect("its log")).lines();
         let mut log = String::new();
@@ -128,6 +171,12 @@ impl Drop for PostgresServer {
             self.end(Signal::QUIT);
         }
     }
+}
+
+/// A port of loopback that no program uses now.
+fn free_port() -> u16 {
+    let free = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+    free.local_addr().expect("its address").port()
 }
 
 /// The files of a new server, which are made once.

@@ -44,14 +44,30 @@ impl Authority {
         )
     }
 
+    /// A new certificate of this authority for these names and addresses, and its key, both in PEM.
+    ///
+    /// # Panics
+    /// If the certificate can't be made.
+    #[must_use]
+    pub fn issue(&self, names: &[&str]) -> (String, String) {
+        let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+        let params = CertificateParams::new(names).expect("names");
+        let key = KeyPair::generate().expect("a key");
+        let certificate = params.signed_by(&key, &self.0).expect("a certificate");
+        (pem("CERTIFICATE", certificate.der()), pem("PRIVATE KEY", &key.serialize_der()))
+    }
+
     /// The authority's certificate in PEM.
     #[must_use]
     pub fn pem(&self) -> String {
-        let lines = BASE64_STANDARD.encode(self.0.der());
-        let lines =
-            lines.as_bytes().chunks(64).map(String::from_utf8_lossy).collect::<Vec<_>>().join("\n");
-        format!("-----BEGIN CERTIFICATE-----\n{lines}\n-----END CERTIFICATE-----\n")
+        pem("CERTIFICATE", self.0.der())
     }
+}
+
+fn pem(label: &str, der: &[u8]) -> String {
+    let text = BASE64_STANDARD.encode(der);
+    let lines = text.as_bytes().chunks(64).map(String::from_utf8_lossy).collect::<Vec<_>>();
+    format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", lines.join("\n"))
 }
 
 impl TlsServer {

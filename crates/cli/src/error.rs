@@ -176,6 +176,7 @@ fn hint(error: &SessionError) -> Option<&str> {
         | SessionError::Request(_)
         | SessionError::Other { .. }
         | SessionError::NameTaken { .. }
+        | SessionError::NotOwner { .. }
         | SessionError::TooManyClients { .. }
         | SessionError::Model { .. }
         | SessionError::Gone { .. }

@@ -257,9 +257,9 @@ impl<'a> Follower<'a> {
             }
             match self.attachment.end() {
                 // Some of the past may be missing.
-                ClientEnd::Lagged { .. } | ClientEnd::Disconnected { .. } => {
-                    self.reattach(&mut breaks).await?
-                }
+                ClientEnd::Lagged { .. }
+                | ClientEnd::Moved { .. }
+                | ClientEnd::Disconnected { .. } => self.reattach(&mut breaks).await?,
                 ClientEnd::Stopped => self.state.ended = Some(FollowEnd::Stopped),
                 ClientEnd::Detached | ClientEnd::Ended => break,
             }

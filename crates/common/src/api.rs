@@ -111,6 +111,12 @@ pub enum ClientEnd {
     },
     /// The session's actor ended: the session was closed or unloaded, or it failed.
     Ended,
+    /// Another machine has taken the session over. Events after this number may be lost, and those of
+    /// the new owner have higher numbers. The client can continue by attaching after it.
+    Moved {
+        /// Number of the last event that was saved.
+        after: u64,
+    },
     /// The daemon was stopped. Clients can attach again once another daemon runs.
     Stopped,
     /// The connection to the daemon broke. The client can continue by attaching after this number.

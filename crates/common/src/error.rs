@@ -123,6 +123,14 @@ pub enum SessionError {
         /// Description of the error and its cause.
         message: String,
     },
+    /// Another machine has the session.
+    #[error("session {session} is on the machine `{owner}`")]
+    NotOwner {
+        /// Id of the session.
+        session: SessionId,
+        /// Name of the machine.
+        owner: String,
+    },
     /// Too much of the session is lost to open it.
     #[error("session {session} is damaged: {message}")]
     Damaged {

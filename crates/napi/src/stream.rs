@@ -292,7 +292,10 @@ impl Stream {
     fn end_past(&mut self) {
         self.has_past = false;
         match self.attachment.end() {
-            ClientEnd::Lagged { .. } | ClientEnd::Disconnected { .. } | ClientEnd::Stopped => {}
+            ClientEnd::Lagged { .. }
+            | ClientEnd::Moved { .. }
+            | ClientEnd::Disconnected { .. }
+            | ClientEnd::Stopped => {}
             ClientEnd::Ended | ClientEnd::Detached => {
                 self.past_end = self.attachment.snapshot().seq
             }
@@ -315,7 +318,10 @@ impl Stream {
             ClientEnd::Stopped => return Err(Reason::Stopped),
             ClientEnd::Disconnected { .. } => Reason::Disconnected,
             // The actor failed and is rebuilt, or the callback was too slow.
-            ClientEnd::Ended | ClientEnd::Lagged { .. } | ClientEnd::Detached => Reason::Ended,
+            ClientEnd::Ended
+            | ClientEnd::Lagged { .. }
+            | ClientEnd::Moved { .. }
+            | ClientEnd::Detached => Reason::Ended,
         };
         let Self { last_taken: after, mut reopens, .. } = *self;
         let session = self.session.clone();

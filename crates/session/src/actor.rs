@@ -8,6 +8,7 @@ mod client;
 mod conversation;
 mod draft;
 mod gate;
+mod lease;
 mod model;
 mod outbox;
 mod policy;
@@ -33,13 +34,15 @@ use holdpoint_common::{
     AskFact, Body, Delta, Event, Fact, ItemId, Refused, RestoreCause, SessionStatus, Snapshot,
     Timestamp, ToolFact, ToolResult, ToolStatus, TurnFact,
 };
-use holdpoint_tools::{BackgroundJobs, Toolbox};
+use holdpoint_tools::BackgroundJobs;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::manager::ActorEnd;
 use crate::saved::Tail;
 use crate::session_env::SessionEnv;
 use crate::state::{Effect, Input, Phase, Restore, State, decide};
 use crate::store::{NUMBER_BLOCK, Numbers, SessionLog, StoreError};
+use crate::turn::Kept;
 use ask::ToolAsks;
 use conversation::ConversationReads;
 use draft::Draft;
@@ -87,8 +90,8 @@ pub(crate) struct SessionActor {
     /// The status that was last published to clients.
     published_status: SessionStatus,
     runner: Option<Runner>,
-    /// The session's tools, unless a runner has them.
-    toolbox: Option<Toolbox>,
+    /// The session's tools and token counter, unless a runner has them.
+    kept: Option<Kept>,
     /// The session's background jobs, which end when this actor is dropped.
     background: BackgroundJobs,
     gates: Gates,
@@ -99,8 +102,10 @@ pub(crate) struct SessionActor {
     env: Arc<SessionEnv>,
     /// Cloned into every runner, so that the manager can wait until all of them have ended.
     alive: mpsc::Sender<()>,
-    /// Fired when this actor ends and the session is closed.
-    on_close: Option<oneshot::Sender<()>>,
+    /// Whether a check of the lease is scheduled.
+    watching_lease: bool,
+    /// Receives how this actor ends, unless it is unloaded or fails.
+    on_end: Option<oneshot::Sender<ActorEnd>>,
 }
 
 /// The arguments of [`SessionActor::new`].
@@ -114,7 +119,7 @@ pub(crate) struct ActorArgs {
     pub(crate) env: Arc<SessionEnv>,
     pub(crate) restored: Option<Restored>,
     pub(crate) alive: mpsc::Sender<()>,
-    pub(crate) on_close: oneshot::Sender<()>,
+    pub(crate) on_end: oneshot::Sender<ActorEnd>,
 }
 
 /// The information that a new actor has about the one before it.
@@ -129,7 +134,7 @@ pub(crate) struct Restored {
 
 impl SessionActor {
     pub(crate) fn new(args: ActorArgs) -> Self {
-        let ActorArgs { state, tail, numbers, log, shown, env, restored, alive, on_close } = args;
+        let ActorArgs { state, tail, numbers, log, shown, env, restored, alive, on_end } = args;
         Self {
             first_item: restored.as_ref().map_or(ItemId(1), |restored| restored.first_item),
             outbox: Outbox::after(state.last()),
@@ -140,7 +145,7 @@ impl SessionActor {
             clients: client::Clients::default(),
             published_status: state.status(),
             runner: None,
-            toolbox: None,
+            kept: None,
             background: BackgroundJobs::new(Arc::new(alive.clone())),
             gates: Gates::default(),
             asks: ToolAsks::default(),
@@ -153,7 +158,8 @@ impl SessionActor {
             restored,
             env,
             alive,
-            on_close: Some(on_close),
+            watching_lease: false,
+            on_end: Some(on_end),
         }
     }
 
@@ -220,6 +226,7 @@ impl SessionActor {
             numbered.push(event);
         }
         self.start_cut_runner(ctx);
+        self.start_cut_turn(ctx);
         for effect in effects {
             match effect {
                 // Done above.
@@ -312,6 +319,7 @@ impl SessionActor {
                 self.reserving = false;
                 self.numbers.extend(&reserved);
             }
+            Err(error) if self.end_if_fenced(&error, ctx) => {}
             Err(error) => {
                 tracing::error!(%error, "event numbers could not be reserved");
                 ctx.run_later(RETRY_DELAY, |actor, _| actor.reserving = false);
@@ -335,6 +343,14 @@ impl SessionActor {
         }));
         self.dispatch(Vec::new(), Parcel { actions: vec![action], ..Parcel::default() }, ctx);
         Replied::Later(receiver)
+    }
+
+    /// Reports how this actor ends, unless that was reported before.
+    fn end_as(&mut self, end: ActorEnd) {
+        if let Some(on_end) = self.on_end.take() {
+            // The receiver may be gone.
+            let _ = on_end.send(end);
+        }
     }
 
     /// Records the field `debug` in the session's span. Everything the session does, on any thread,
@@ -371,11 +387,8 @@ impl Actor for SessionActor {
         if self.outbox.is_saved() {
             actix_rt::spawn(self.numbers.give_back(&*self.log));
         }
-        if matches!(self.state.phase(), Phase::Closed)
-            && let Some(on_close) = self.on_close.take()
-        {
-            // The receiver may be gone.
-            let _ = on_close.send(());
+        if matches!(self.state.phase(), Phase::Closed) {
+            self.end_as(ActorEnd::Closed);
         }
     }
 }

@@ -49,18 +49,24 @@ fn estimate(bytes: u64) -> u64 {
     Usage::estimate(bytes, 0).input
 }
 
-/// Counts tokens, each text once.
+/// Counts tokens: each text once, because the kept part of a history is in every request again.
 #[derive(Default)]
 pub(crate) struct Counter {
     tokenizer: Arc<Tokenizer>,
-    /// The count of each text, by its hash, because the kept part of a history is in every request
-    /// again.
-    known: HashMap<u64, u64>,
+    /// The count of each text of this request, by its hash.
+    counts: HashMap<u64, u64>,
+    /// The counts of the previous request. Older ones are forgotten.
+    before: HashMap<u64, u64>,
 }
 
 impl Counter {
     pub(crate) fn new(tokenizer: Arc<Tokenizer>) -> Self {
-        Self { tokenizer, known: HashMap::new() }
+        Self { tokenizer, ..Self::default() }
+    }
+
+    /// Begins to count the texts of another request.
+    pub(crate) fn begin(&mut self) {
+        self.before = std::mem::take(&mut self.counts);
     }
 
     /// The number of tokens in a text. The first use loads a vocabulary, so never call this on a
@@ -68,6 +74,34 @@ impl Counter {
     pub(crate) fn count(&mut self, text: &str) -> u64 {
         let mut hasher = DefaultHasher::new();
         text.hash(&mut hasher);
-        *self.known.entry(hasher.finish()).or_insert_with(|| self.tokenizer.count(text))
+        let hash = hasher.finish();
+        let known = || self.before.get(&hash).copied();
+        *self
+            .counts
+            .entry(hash)
+            .or_insert_with(|| known().unwrap_or_else(|| self.tokenizer.count(text)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_of_the_last_request_are_kept_and_older_ones_forgotten() {
+        let mut counter = Counter::default();
+        counter.begin();
+        assert_eq!((counter.count("hello world"), counter.count("x")), (2, 1));
+        // A known count is not made again.
+        let hello = *counter.counts.iter().find(|(_, tokens)| **tokens == 2).unwrap().0;
+        counter.counts.insert(hello, 7);
+        counter.begin();
+        assert_eq!(counter.count("hello world"), 7);
+        counter.begin();
+        assert_eq!((counter.count("hello world"), counter.counts.len()), (7, 1));
+        assert_eq!(counter.before.len(), 1, "the text `x` is forgotten");
+        counter.begin();
+        counter.begin();
+        assert_eq!(counter.count("hello world"), 2);
     }
 }

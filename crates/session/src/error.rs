@@ -10,6 +10,9 @@ impl From<StoreError> for SessionError {
         match error {
             // The session was deleted in the meantime.
             StoreError::Unknown { session } => Self::UnknownSession { given: session.to_string() },
+            StoreError::Owned { session, by } | StoreError::Fenced { session, by } => {
+                Self::NotOwner { session, owner: by }
+            }
             error => Self::Store { message: error.to_string() },
         }
     }

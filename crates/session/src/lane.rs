@@ -6,10 +6,11 @@ use std::sync::{Mutex, PoisonError, TryLockError};
 
 use holdpoint_common::limits::MAX_OUTPUT_DELTA;
 use holdpoint_common::{AskRequest, CallId, Delta, HeadAndTail};
-use holdpoint_tools::{Sink, ToolAsk, Toolbox};
+use holdpoint_tools::{Sink, ToolAsk};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::state::{Conversation, Gate, Report};
+use crate::turn::Kept;
 
 /// How many messages of one turn wait for the actor before senders wait.
 pub(crate) const LANE_CAPACITY: usize = 256;
@@ -23,8 +24,8 @@ pub(crate) enum LaneMessage {
     Report(Report),
     /// The runner wants to begin a step or a call, and waits for the answer.
     Gate(Gate, oneshot::Sender<GateAnswer>),
-    /// The toolbox, handed back by the runner at its end.
-    Tools(Toolbox),
+    /// The parts that the next runner uses again, handed back by the runner at its end.
+    Kept(Kept),
     /// An ask of a tool. It reaches the actor as a message, and the actor puts it at the end of the
     /// lane: it is raised after everything that its call has sent before.
     Ask(ToolAsk),

@@ -39,10 +39,10 @@ use crate::load::Load;
 use crate::session_env::EngineEnv;
 use crate::state::ByClient;
 
-use lifecycle::ActorEnd;
 use registry::Registry;
 
 pub(crate) use find::SeenSnapshot;
+pub(crate) use lifecycle::ActorEnd;
 pub(crate) use roster::WatchSources;
 
 pub(crate) struct Manager(Rc<Registry>);
@@ -223,7 +223,9 @@ impl Live {
     async fn ended(&self) -> Result<(), SessionError> {
         match self.end.clone().await {
             ActorEnd::Unloaded | ActorEnd::Closed => Ok(()),
-            ActorEnd::Failed => Err(SessionError::Gone { session: self.id.clone() }),
+            ActorEnd::Lost | ActorEnd::Failed => {
+                Err(SessionError::Gone { session: self.id.clone() })
+            }
         }
     }
 }

@@ -1,9 +1,12 @@
 //! Stores, which keep the logs of sessions.
 
+mod deadline;
 mod memory;
 mod numbers;
 #[cfg(feature = "postgres")]
 mod postgres;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod reads;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
@@ -17,6 +20,7 @@ use futures_util::future::BoxFuture;
 use holdpoint_common::{Delta, Event, Fact, Gaps, SessionId, SessionSummary, Timestamp, TurnFact};
 use thiserror::Error;
 
+pub use deadline::Deadline;
 pub use memory::Memory;
 pub(crate) use numbers::{NUMBER_BLOCK, Numbers};
 #[cfg(feature = "postgres")]
@@ -170,6 +174,12 @@ pub trait SessionPast: Send + Sync + 'static {
 
 /// The log of one session, as its owner writes it.
 pub trait SessionLog: SessionPast {
+    /// Until when no other machine can own the session; later, if the lease of this machine is
+    /// extended meanwhile. `None` in a store of one machine, whose sessions have no other owner.
+    fn until(&self) -> Option<Deadline> {
+        None
+    }
+
     /// Appends facts durably, all or none, and saves the session's new summary. `after` is the
     /// number of the last fact that the caller knows, so that two owners of a session can't both
     /// write.
@@ -249,14 +259,18 @@ pub enum StoreError {
         last: u64,
     },
     /// Another machine owns the session.
-    #[error("the machine {by} has this session")]
+    #[error("the machine {by} has session {session}")]
     Owned {
+        /// The session that was to be owned or deleted.
+        session: SessionId,
         /// The name of the machine.
         by: String,
     },
     /// The caller no longer owns the session.
-    #[error("{by} has taken this session over")]
+    #[error("the machine {by} has taken session {session} over")]
     Fenced {
+        /// The session of the log.
+        session: SessionId,
         /// The name of the new owner.
         by: String,
     },

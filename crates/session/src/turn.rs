@@ -39,6 +39,13 @@ use order::Order;
 use refusal::Refusal;
 use retry::Tries;
 
+/// The parts of a runner that the next one of the session uses again.
+pub(crate) struct Kept {
+    pub(crate) toolbox: Toolbox,
+    /// The token counter, with the counts of the last request. Created when it is first needed.
+    pub(crate) counter: Option<Counter>,
+}
+
 /// The arguments of a runner.
 pub(crate) struct TurnSetup {
     pub(crate) turn: TurnId,
@@ -52,7 +59,7 @@ pub(crate) struct TurnSetup {
     /// The usage of that step.
     pub(crate) used: Usage,
     pub(crate) env: Arc<SessionEnv>,
-    pub(crate) toolbox: Toolbox,
+    pub(crate) kept: Kept,
     pub(crate) background: BackgroundJobs,
     /// Cancelled at the cut.
     pub(crate) cancel: CancellationToken,
@@ -68,7 +75,8 @@ pub(crate) async fn run(setup: TurnSetup) {
     let lane = setup.lane.clone();
     let _alive = setup.alive.clone();
     let TurnSetup { turn, iteration, first_item, step, pending_calls, used, env, .. } = setup;
-    let TurnSetup { toolbox, background, cancel, lane: to_actor, asks, alive, .. } = setup;
+    let TurnSetup { kept, background, cancel, lane: to_actor, asks, alive, .. } = setup;
+    let Kept { toolbox, counter } = kept;
     let specs = toolbox.specs().cloned().collect();
     let workspace = env.workspace();
     let processes = env.processes(&workspace, env.limits.grace(), &[]);
@@ -101,7 +109,7 @@ pub(crate) async fn run(setup: TurnSetup) {
         omissible: Vec::new(),
         refusals: 0,
         results_omitted: false,
-        counter: None,
+        counter,
         source,
         background,
         cancel,
@@ -154,9 +162,22 @@ impl End {
     }
 
     fn failed(error: String) -> Self {
+        let error = reason(error);
         tracing::warn!(error, "turn failed");
         Self { error: Some(error), ..Self::with_outcome(Outcome::Failed) }
     }
+}
+
+/// The most bytes of a reason that a tool, a server or an agent gives.
+const MAX_REASON: usize = 8 * 1024;
+
+/// A reason, or its beginning if it is too long.
+fn reason(mut text: String) -> String {
+    if text.len() > MAX_REASON {
+        text.truncate(text.floor_char_boundary(MAX_REASON));
+        text.push_str(" …");
+    }
+    text
 }
 
 /// A turn in progress.
@@ -209,7 +230,8 @@ impl Runner {
         end.processes.add(toolbox.end_turn(self.cancel.is_cancelled()).await);
         self.report_file_changes().await;
         // If the actor is gone, so are its tools.
-        let _ = self.lane.send(LaneMessage::Tools(toolbox)).await;
+        let kept = Kept { toolbox, counter: self.counter.take() };
+        let _ = self.lane.send(LaneMessage::Kept(kept)).await;
         end
     }
 

@@ -138,7 +138,7 @@ impl Handler<Detach> for SessionActor {
     fn handle(&mut self, Detach { client }: Detach, _: &mut Self::Context) {
         if let Some(at) = self.clients.attached.iter().position(|attached| attached.id == client) {
             let client = self.clients.attached.swap_remove(at);
-            client.queue.detach();
+            client.queue.end(ClientEnd::Detached);
             tracing::info!(client = client.id, who = %client.who, "detach");
             self.show_clients();
         }
@@ -168,6 +168,13 @@ impl SessionActor {
             self.show_clients();
         }
         self.ring.push(event);
+    }
+
+    /// Ends the streams of all clients: another machine has the session, with the saved events.
+    pub(super) fn move_clients(&mut self) {
+        for client in self.clients.attached.drain(..) {
+            client.queue.end(ClientEnd::Moved { after: self.outbox.saved });
+        }
     }
 
     /// Publishes the number of attached clients.

@@ -65,7 +65,7 @@ impl SessionActor {
         match (read, waiting) {
             (Ok(facts), _) => {
                 self.state.read(&facts);
-                waiting.into_iter().for_each(|turn| self.start_runner(turn, ctx));
+                waiting.into_iter().for_each(|turn| self.start_when_allowed(turn, ctx));
             }
             (Err(error), Some(turn)) => self.fail_turn(
                 turn,

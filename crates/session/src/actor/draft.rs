@@ -63,6 +63,7 @@ impl SessionActor {
                 self.draft.sent.clear();
                 self.notify_if_saved_again(ctx);
             }
+            Err(error) if self.end_if_fenced(&error, ctx) => {}
             Err(error) => self.notify_draft_not_saved(&error.to_string(), ctx),
         }
         self.save_draft_soon(ctx);

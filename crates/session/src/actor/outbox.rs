@@ -12,6 +12,7 @@ use super::SessionActor;
 use super::ask::TasksKey;
 use super::saving::is_followed_at_once;
 use crate::lane::{GateAnswer, GateKey};
+use crate::state::Phase;
 
 /// The parcels that wait for a save, and the facts that are not saved yet.
 #[derive(Default)]
@@ -40,6 +41,9 @@ pub(crate) struct Outbox {
     largest: usize,
     /// The waiting parcels, in order.
     held: VecDeque<HeldParcel>,
+    /// The actions of earlier parcels that begin work, in order, each with the number of the fact
+    /// that has to be saved first. Only a log with a lease withholds them.
+    withheld: VecDeque<(u64, Action)>,
 }
 
 /// A parcel that leaves once the facts up to number `upto` are saved.
@@ -81,10 +85,29 @@ pub(super) enum Action {
     Stop,
 }
 
+impl Action {
+    /// Whether this begins or continues work, in contrast to news for clients.
+    fn begins_work(&self) -> bool {
+        match self {
+            Self::Start(_)
+            | Self::Wait(..)
+            | Self::Wake(..)
+            | Self::ReplyTasks(..)
+            | Self::Pass(..) => true,
+            Self::TurnOver(..) | Self::Reply(_) | Self::Stop => false,
+        }
+    }
+}
+
 impl Outbox {
     /// An outbox for a log that ends with the fact of this number.
     pub(crate) fn after(saved: u64) -> Self {
         Self { saved, ..Self::default() }
+    }
+
+    /// Whether work waits for a save or for the lease, although its parcel has left.
+    pub(super) fn is_withholding(&self) -> bool {
+        !self.withheld.is_empty()
     }
 
     /// Whether no parcel waits.
@@ -165,7 +188,9 @@ impl SessionActor {
     ) {
         // A parcel without facts leaves together with the one before it.
         let before = self.outbox.held.back().map(|held| held.upto);
-        let upto = facts.last().map(|fact| fact.seq).or(before).unwrap_or_default();
+        let unsaved = || self.outbox.unsaved.back().map(|fact| fact.seq);
+        let upto = facts.last().map(|fact| fact.seq).or(before).or_else(unsaved);
+        let upto = upto.unwrap_or_default();
         let has_facts = !facts.is_empty();
         let is_awaited = !parcel.actions.is_empty();
         let may_wait = !is_awaited && facts.iter().all(|fact| is_followed_at_once(fact));
@@ -194,11 +219,17 @@ impl SessionActor {
             self.outbox.held.pop_front_if(|held| failing || held.upto <= self.outbox.saved)
         {
             self.outbox.weight -= held.weight;
-            self.release_parcel(held.parcel, held.upto <= self.outbox.saved, ctx);
+            self.release_parcel(held.parcel, held.upto, ctx);
         }
     }
 
-    fn release_parcel(&mut self, mut parcel: Parcel, saved: bool, ctx: &mut Context<Self>) {
+    fn release_parcel(&mut self, mut parcel: Parcel, upto: u64, ctx: &mut Context<Self>) {
+        let saved = upto <= self.outbox.saved;
+        if self.outbox.is_withholding() || !self.may_begin(saved) {
+            for action in parcel.actions.extract_if(.., |action| action.begins_work()) {
+                self.withhold(upto, action, ctx);
+            }
+        }
         // Tools wake first: they have waited longest, and their next messages can't overtake the
         // rest.
         for wake in parcel.actions.extract_if(.., |action| matches!(action, Action::Wake(..))) {
@@ -217,17 +248,56 @@ impl SessionActor {
             self.publish(event);
         }
         for action in parcel.actions {
-            match action {
-                Action::Start(turn) => self.start_runner(turn, ctx),
-                Action::Wait(turn, wait_ms) => self.wait_for_run(turn, wait_ms, ctx),
-                // Done above.
-                Action::Wake(..) => {}
-                Action::ReplyTasks(key, reply) => self.reply_tasks(key, reply),
-                Action::Pass(key, answer) => self.answer_gate(key, answer),
-                Action::TurnOver(turn, outcome, receipt) => self.turn_over(turn, outcome, receipt),
-                Action::Reply(reply) => reply(saved && self.env.not_saved.is_none()),
-                Action::Stop => self.stop(ctx),
-            }
+            self.carry_out(action, saved, ctx);
+        }
+    }
+
+    /// Keeps an action until it may begin. The start of a turn that was cut begins no work.
+    fn withhold(&mut self, upto: u64, action: Action, ctx: &mut Context<Self>) {
+        self.outbox.withheld.push_back((upto, action));
+        self.start_cut_turn(ctx);
+        self.watch_lease(ctx);
+    }
+
+    /// Starts the runner of a turn that was cut while its start was withheld: it only ends the turn.
+    pub(super) fn start_cut_turn(&mut self, ctx: &mut Context<Self>) {
+        let is_start = |(_, action): &(u64, Action)| matches!(action, Action::Start(_));
+        if matches!(self.state.phase(), Phase::Interrupting(..))
+            && let Some(at) = self.outbox.withheld.iter().position(is_start)
+            && let Some((_, start)) = self.outbox.withheld.remove(at)
+        {
+            self.carry_out(start, false, ctx);
+        }
+    }
+
+    /// Starts the runner of a turn whose facts are saved, when it may begin.
+    pub(super) fn start_when_allowed(&mut self, turn: TurnId, ctx: &mut Context<Self>) {
+        match self.may_begin(true) {
+            true => self.start_runner(turn, ctx),
+            false => self.withhold(self.outbox.saved, Action::Start(turn), ctx),
+        }
+    }
+
+    /// Carries out the withheld actions that may begin by now.
+    pub(super) fn begin_withheld(&mut self, ctx: &mut Context<Self>) {
+        while let Some(upto) = self.outbox.withheld.front().map(|(upto, _)| *upto)
+            && self.may_begin(upto <= self.outbox.saved)
+            && let Some((_, action)) = self.outbox.withheld.pop_front()
+        {
+            self.carry_out(action, true, ctx);
+        }
+    }
+
+    fn carry_out(&mut self, action: Action, saved: bool, ctx: &mut Context<Self>) {
+        match action {
+            Action::Start(turn) => self.start_runner(turn, ctx),
+            Action::Wait(turn, wait_ms) => self.wait_for_run(turn, wait_ms, ctx),
+            Action::Wake(ask, reply) => self.wake(&ask, reply),
+            Action::ReplyTasks(key, reply) => self.reply_tasks(key, reply),
+            Action::Pass(key, answer) => self.answer_gate(key, answer),
+            Action::TurnOver(turn, outcome, receipt) => self.turn_over(turn, outcome, receipt),
+            Action::Reply(reply) => reply(saved && self.env.not_saved.is_none()),
+            Action::Stop => self.stop(ctx),
         }
     }
 }

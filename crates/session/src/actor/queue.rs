@@ -110,8 +110,8 @@ impl Sender {
     }
 
     /// Ends the stream without delivering the waiting events.
-    pub(super) fn detach(&self) {
-        self.shared.end(ClientEnd::Detached);
+    pub(super) fn end(&self, end: ClientEnd) {
+        self.shared.end(end);
     }
 }
 

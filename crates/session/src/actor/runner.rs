@@ -11,7 +11,7 @@ use tracing::Instrument;
 use super::SessionActor;
 use crate::lane::{LANE_CAPACITY, LaneMessage};
 use crate::state::{Phase, Report, RunnerReport};
-use crate::turn::{self, TurnSetup};
+use crate::turn::{self, Kept, TurnSetup};
 
 pub(super) struct Runner {
     turn: TurnId,
@@ -60,7 +60,8 @@ impl SessionActor {
             .map(move |message| FromLane { turn, message: Some(message) })
             .chain(futures_util::stream::iter([FromLane { turn, message: None }]));
         let weak_lane = lane.downgrade();
-        let toolbox = self.toolbox.take().unwrap_or_else(|| self.env.make_toolbox(&self.state));
+        let new = || Kept { toolbox: self.env.make_toolbox(&self.state), counter: None };
+        let kept = self.kept.take().unwrap_or_else(new);
         let setup = TurnSetup {
             turn,
             iteration: self.state.run().is_some(),
@@ -69,7 +70,7 @@ impl SessionActor {
             pending_calls,
             used,
             env: self.env.clone(),
-            toolbox,
+            kept,
             background: self.background.clone(),
             cancel: cancel.clone(),
             lane,
@@ -85,6 +86,7 @@ impl SessionActor {
         });
         let span = tracing::info_span!("turn", %turn);
         self.env.runtime.spawn(turn::run(setup).instrument(span));
+        self.watch_lease(ctx);
     }
 
     /// Cancels the runner at the cut, without waiting for a save.
@@ -124,8 +126,8 @@ impl StreamHandler<FromLane> for SessionActor {
             }
             Some(LaneMessage::Report(report)) => self.take_report(turn, report, ctx),
             // The tools of a turn that was cut before the conversation was read may lack some.
-            Some(LaneMessage::Tools(toolbox)) => {
-                self.toolbox = self.state.unread().is_none().then_some(toolbox);
+            Some(LaneMessage::Kept(kept)) => {
+                self.kept = self.state.unread().is_none().then_some(kept);
             }
             None => {
                 let end = Report::Finished {

@@ -80,7 +80,9 @@ impl SessionActor {
                     ctx.cancel_future(late);
                     actor.outbox.saving = false;
                     actor.saved(upto, result, ctx);
-                    actor.save(ctx);
+                    if !ctx.state().stopping() {
+                        actor.save(ctx);
+                    }
                 }));
             }
         }
@@ -95,6 +97,7 @@ impl SessionActor {
                     self.state_saves.count(&fact);
                 }
                 self.save_state(ctx);
+                self.begin_withheld(ctx);
                 self.release_parcels(ctx);
                 self.notify_if_saved_again(ctx);
                 if self.outbox.full && self.check_unsaved_bound().is_ok() {
@@ -112,6 +115,7 @@ impl SessionActor {
                 self.saved(last, Ok(()), ctx);
                 self.save(ctx);
             }
+            Err(error) if self.end_if_fenced(&error, ctx) => {}
             Err(error) => {
                 self.notify_not_saved(&error.to_string(), ctx);
                 if self.outbox.ending {

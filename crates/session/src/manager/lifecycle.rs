@@ -115,11 +115,13 @@ pub(super) enum Granted {
 
 /// How an actor ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ActorEnd {
+pub(crate) enum ActorEnd {
     /// The session is saved and can be opened again.
     Unloaded,
     /// The session was closed.
     Closed,
+    /// Another machine has taken the session over.
+    Lost,
     /// The actor panicked.
     Failed,
 }

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use futures_util::{StreamExt, stream};
-use holdpoint_common::{Hold, SessionStatus};
+use holdpoint_common::{Hold, SessionError, SessionStatus};
 
 use super::lifecycle::Input;
 use super::registry::Registry;
@@ -47,6 +47,8 @@ impl Registry {
             match mend(engine, &id).await {
                 Ok(0) => {}
                 Ok(facts) => tracing::info!(session = %id, facts, "session mended after a restart"),
+                // Another machine runs it.
+                Err(SessionError::NotOwner { .. }) => {}
                 Err(error) => tracing::error!(session = %id, %error, "session can't be mended"),
             }
         };

@@ -253,9 +253,19 @@ impl Registry {
             record.env = None;
             record.actor.take()
         });
+        if end == ActorEnd::Lost {
+            self.forget_record(id);
+        }
         self.input(Input::Ended { id: id.clone(), end, now: Instant::now() });
         self.remove_if_unused(id);
         ended.flatten().map(|actor| actor.alive)
+    }
+
+    /// Forgets the snapshot of a session that another machine has: the log has others.
+    pub(super) fn forget_record(&self, id: &SessionId) {
+        if let Some(session) = self.lifecycle().get_mut(id) {
+            session.record = None;
+        }
     }
 
     /// Gives back the log of a session. With an error, its actor could not be started.

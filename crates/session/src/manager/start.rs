@@ -56,6 +56,9 @@ impl Owned {
             tracing::error!(session = %self.id, %error, "session could not be rebuilt");
             if !matches!(error, SessionError::Store { .. }) {
                 self.registry.edit_record(&self.id, |record| record.env = None);
+                if matches!(error, SessionError::NotOwner { .. }) {
+                    self.registry.forget_record(&self.id);
+                }
                 self.failed = Some(error);
                 break;
             }
@@ -119,7 +122,7 @@ impl Owned {
             .unwrap_or_else(|| watch::Sender::new(Arc::clone(&snapshot)));
         shown.send_replace(snapshot);
         let (alive, all_alive) = mpsc::channel(1);
-        let (on_close, closed) = oneshot::channel();
+        let (on_end, reported) = oneshot::channel();
         let args = ActorArgs {
             state,
             tail,
@@ -129,7 +132,7 @@ impl Owned {
             env: Arc::clone(&env),
             restored,
             alive,
-            on_close,
+            on_end,
         };
         // The address is made first, so that senders need not wait for the arbiter.
         let (address, mailbox) = channel::channel(MAILBOX);
@@ -146,7 +149,7 @@ impl Owned {
         if !spawned {
             return Err(SessionError::Stopped);
         }
-        let end = registry.watch_actor(id.clone(), started, closed);
+        let end = registry.watch_actor(id.clone(), started, reported);
         let actor = Some(RunningActor { address: Addr::new(address), alive: all_alive, end });
         if let Some(session) = registry.lifecycle().get_mut(id) {
             session.record = Some(Record { opened, shown, env: Some(env), actor });
@@ -165,7 +168,7 @@ impl Registry {
         self: &Rc<Self>,
         id: SessionId,
         started: oneshot::Receiver<JoinHandle<()>>,
-        mut closed: oneshot::Receiver<()>,
+        mut reported: oneshot::Receiver<ActorEnd>,
     ) -> FutureEnd {
         let registry = Rc::clone(self);
         let watching = actix_rt::spawn(async move {
@@ -173,9 +176,9 @@ impl Registry {
                 Ok(actor) => actor.await.is_err(),
                 Err(_) => true,
             };
-            let end = match closed.try_recv() {
+            let end = match reported.try_recv() {
                 _ if has_panicked => ActorEnd::Failed,
-                Ok(()) => ActorEnd::Closed,
+                Ok(end) => end,
                 Err(_) => ActorEnd::Unloaded,
             };
             let alive = registry.actor_ended(&id, end);

@@ -11,28 +11,24 @@ mod reader;
 mod schema;
 mod writer;
 
-use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use holdpoint_common::{Delta, Event, Gap, Gaps, SessionId, SessionSummary};
+use holdpoint_common::{Certificates, Event, Gaps, SessionId, SessionSummary};
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio_postgres::Config;
 
+use self::connection::Database;
 use self::lease::Lease;
-use self::reader::Read;
 use self::writer::{Change, PendingWrite, Write};
+use super::reads::{FoundGaps, MAX_WAITING_READS, Past, Read, Reads};
 use super::{
-    NewLog, Page, SavedSession, SavedState, SessionLog, SessionPast, SessionStore, StoreError,
+    Deadline, NewLog, SavedSession, SavedState, SessionLog, SessionPast, SessionStore, StoreError,
 };
-
-/// The most reads that may wait. One more fails.
-const MAX_WAITING_READS: usize = 4_096;
 
 /// A machine, as the other machines know it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,33 +52,29 @@ pub struct Postgres {
     // progress, and a request at most one in all.
     writes: mpsc::UnboundedSender<PendingWrite>,
     reads: mpsc::Sender<Read>,
-    shared: Arc<Shared>,
+    gaps: Arc<FoundGaps>,
+    /// The end of this machine's lease.
+    until: watch::Receiver<Deadline>,
     /// Closed when the thread has ended.
     running: watch::Sender<()>,
-}
-
-struct Shared {
-    /// The gaps that were found in each session's log. Locked for one entry.
-    gaps: Mutex<BTreeMap<SessionId, Gaps>>,
-}
-
-impl Shared {
-    fn gaps(&self) -> MutexGuard<'_, BTreeMap<SessionId, Gaps>> {
-        self.gaps.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Postgres {
     /// Connects to a database, brings its schema to the newest version, and takes the lease of this
     /// machine. `url` is a connection string of libpq, such as
-    /// `host=/var/run/postgresql user=holdpoint dbname=holdpoint`. The server is reached over a Unix
-    /// socket.
+    /// `host=/var/run/postgresql user=holdpoint dbname=holdpoint` for a server on this machine, or
+    /// `postgres://holdpoint:PASSWORD@db.example.com/holdpoint`. Over the network, TLS is required, and
+    /// the server's certificate must be for its name and from one of `authorities`.
     ///
     /// # Errors
     /// [`StoreError::Newer`] if a later version wrote the database. [`StoreError::Io`] if the URL is
     /// not valid, the server can't be reached or is refused, or the machine's name is taken.
-    pub async fn connect(url: &str, machine: &Machine) -> Result<Self, StoreError> {
-        let config = connection::config(url)?;
+    pub async fn connect(
+        url: &str,
+        authorities: &Certificates,
+        machine: &Machine,
+    ) -> Result<Self, StoreError> {
+        let database = connection::database(url, authorities)?;
         let (writes, pending_writes) = mpsc::unbounded_channel();
         let (reads, pending_reads) = mpsc::channel(MAX_WAITING_READS);
         let running = watch::Sender::default();
@@ -91,12 +83,11 @@ impl Postgres {
         let machine = machine.clone();
         let runtime = Builder::new_current_thread().enable_all().build()?;
         std::thread::Builder::new().name("holdpoint-postgres".to_owned()).spawn(move || {
-            runtime.block_on(run(config, machine, started, pending_writes, pending_reads));
+            runtime.block_on(run(database, machine, started, pending_writes, pending_reads));
             drop(alive);
         })?;
-        start.await.map_err(|_| thread_ended_error())??;
-        let shared = Arc::new(Shared { gaps: Mutex::default() });
-        Ok(Self { writes, reads, shared, running })
+        let until = start.await.map_err(|_| thread_ended_error())??;
+        Ok(Self { writes, reads, gaps: Arc::default(), until, running })
     }
 
     /// Waits until the store's connections are closed and its lease is given back, which happens once
@@ -117,12 +108,20 @@ impl Postgres {
         .boxed()
     }
 
-    fn read<T: Send + 'static>(
-        &self,
-        read: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> Read,
-    ) -> BoxFuture<'static, Result<T, StoreError>> {
+    fn log(&self, session: &SessionId, epoch: u64) -> Arc<dyn SessionLog> {
+        let store = Owner { store: self.clone(), session: session.clone(), epoch };
+        Arc::new(Past { store, session: session.clone() })
+    }
+}
+
+impl Reads for Postgres {
+    fn read<T, F>(&self, request: F) -> BoxFuture<'static, Result<T, StoreError>>
+    where
+        T: Send + 'static,
+        F: Fn(oneshot::Sender<Result<T, StoreError>>) -> Read + Send + 'static,
+    {
         let (done, result) = oneshot::channel();
-        let sent = self.reads.try_send(read(done));
+        let sent = self.reads.try_send(request(done));
         async move {
             sent.map_err(|error| match error {
                 TrySendError::Full(_) => {
@@ -135,24 +134,20 @@ impl Postgres {
         .boxed()
     }
 
-    fn log(&self, session: &SessionId, epoch: u64) -> Arc<dyn SessionLog> {
-        Arc::new(PostgresLog { past: self.past(session), epoch })
-    }
-
-    fn past(&self, session: &SessionId) -> PostgresPast {
-        PostgresPast { store: self.clone(), session: session.clone() }
+    fn found_gaps(&self) -> Arc<FoundGaps> {
+        Arc::clone(&self.gaps)
     }
 }
 
 /// Serves a store until all its clones are dropped.
 async fn run(
-    config: Config,
+    database: Database,
     machine: Machine,
-    started: oneshot::Sender<Result<(), StoreError>>,
+    started: oneshot::Sender<Result<watch::Receiver<Deadline>, StoreError>>,
     writes: mpsc::UnboundedReceiver<PendingWrite>,
     reads: mpsc::Receiver<Read>,
 ) {
-    let lease = match Lease::take(&config, &machine).await {
+    let lease = match Lease::take(&database, &machine).await {
         Ok(lease) => lease,
         Err(error) => {
             // The caller may have stopped waiting.
@@ -160,9 +155,10 @@ async fn run(
             return;
         }
     };
-    let _ = started.send(Ok(()));
-    let writing = writer::run(&config, &machine.name, writes);
-    let reading = reader::run(&config, reads);
+    let _ = started.send(Ok(lease.until()));
+    let incarnation = lease.incarnation();
+    let writing = writer::run(&database, &incarnation, writes);
+    let reading = reader::run(&database, reads);
     Box::pin(lease.keep_during(async { tokio::join!(writing, reading) })).await;
 }
 
@@ -183,8 +179,10 @@ impl SessionStore for Postgres {
         &self,
         session: &SessionId,
     ) -> BoxFuture<'static, Result<Arc<dyn SessionPast>, StoreError>> {
-        let found = self.read(|done| Read::Find { session: session.clone(), done });
-        let past: Arc<dyn SessionPast> = Arc::new(self.past(session));
+        let wanted = session.clone();
+        let found = self.read(move |done| Read::Find { session: wanted.clone(), done });
+        let past: Arc<dyn SessionPast> =
+            Arc::new(Past { store: self.clone(), session: session.clone() });
         async move { found.await.map(|()| past) }.boxed()
     }
 
@@ -202,81 +200,33 @@ impl SessionStore for Postgres {
     }
 
     fn gaps(&self, session: &SessionId) -> Gaps {
-        self.shared.gaps().get(session).cloned().unwrap_or_default()
+        self.gaps.of(session)
     }
 
     fn delete(&self, session: &SessionId) -> BoxFuture<'static, Result<(), StoreError>> {
         let deleted = self.write(Write::Delete { session: session.clone() });
-        let (shared, session) = (Arc::clone(&self.shared), session.clone());
+        let (gaps, session) = (self.found_gaps(), session.clone());
         async move {
             deleted.await?;
-            shared.gaps().remove(&session);
+            gaps.forget(&session);
             Ok(())
         }
         .boxed()
     }
 }
 
-/// The log of a session, for reading.
-struct PostgresPast {
+/// The owner of a session since this epoch. Gives the session up when it is dropped, so that another
+/// machine can own it at once.
+struct Owner {
     store: Postgres,
     session: SessionId,
-}
-
-impl SessionPast for PostgresPast {
-    fn page(
-        &self,
-        range: Range<u64>,
-        max_facts: usize,
-    ) -> BoxFuture<'static, Result<Page, StoreError>> {
-        let session = self.session.clone();
-        let page = self.store.read(|done| Read::Page { session, range, max_facts, done });
-        let (shared, session) = (Arc::clone(&self.store.shared), self.session.clone());
-        async move {
-            let page = page.await?;
-            for event in &page.facts {
-                if let Some(Delta::Gap { from, to }) = event.delta() {
-                    let gap = Gap { from: *from, to: *to };
-                    shared.gaps().entry(session.clone()).or_default().add(gap);
-                }
-            }
-            Ok(page)
-        }
-        .boxed()
-    }
-
-    fn newest(
-        &self,
-        range: Range<u64>,
-        count: usize,
-    ) -> BoxFuture<'static, Result<u64, StoreError>> {
-        let session = self.session.clone();
-        self.store.read(|done| Read::Newest { session, range, count, done })
-    }
-
-    fn saved(&self) -> BoxFuture<'static, Result<Option<SavedSession>, StoreError>> {
-        self.store.read(|done| Read::Saved { session: self.session.clone(), done })
-    }
-
-    fn draft(&self) -> BoxFuture<'static, Result<Vec<Arc<Event>>, StoreError>> {
-        self.store.read(|done| Read::Draft { session: self.session.clone(), done })
-    }
-
-    fn state(&self) -> BoxFuture<'static, Result<Option<SavedState>, StoreError>> {
-        self.store.read(|done| Read::State { session: self.session.clone(), done })
-    }
-}
-
-/// The log of a session, for the owner of this epoch.
-struct PostgresLog {
-    past: PostgresPast,
     epoch: u64,
 }
 
-impl PostgresLog {
+impl Owner {
     fn change(&self, change: Change) -> BoxFuture<'static, Result<u64, StoreError>> {
-        let PostgresPast { store, session } = &self.past;
-        store.write(Write::Change { session: session.clone(), epoch: self.epoch, change })
+        let (session, epoch) = (self.session.clone(), self.epoch);
+        self.store.write(Write::Change { session, epoch, change })
     }
 
     fn unit(&self, change: Change) -> BoxFuture<'static, Result<(), StoreError>> {
@@ -284,68 +234,55 @@ impl PostgresLog {
     }
 }
 
-impl SessionPast for PostgresLog {
-    fn page(
-        &self,
-        range: Range<u64>,
-        max_facts: usize,
-    ) -> BoxFuture<'static, Result<Page, StoreError>> {
-        self.past.page(range, max_facts)
-    }
-
-    fn newest(
-        &self,
-        range: Range<u64>,
-        count: usize,
-    ) -> BoxFuture<'static, Result<u64, StoreError>> {
-        self.past.newest(range, count)
-    }
-
-    fn saved(&self) -> BoxFuture<'static, Result<Option<SavedSession>, StoreError>> {
-        self.past.saved()
-    }
-
-    fn draft(&self) -> BoxFuture<'static, Result<Vec<Arc<Event>>, StoreError>> {
-        self.past.draft()
-    }
-
-    fn state(&self) -> BoxFuture<'static, Result<Option<SavedState>, StoreError>> {
-        self.past.state()
+impl Drop for Owner {
+    fn drop(&mut self) {
+        drop(self.change(Change::Release));
     }
 }
 
-impl SessionLog for PostgresLog {
+impl Reads for Owner {
+    fn read<T, F>(&self, request: F) -> BoxFuture<'static, Result<T, StoreError>>
+    where
+        T: Send + 'static,
+        F: Fn(oneshot::Sender<Result<T, StoreError>>) -> Read + Send + 'static,
+    {
+        self.store.read(request)
+    }
+
+    fn found_gaps(&self) -> Arc<FoundGaps> {
+        self.store.found_gaps()
+    }
+}
+
+impl SessionLog for Past<Owner> {
+    fn until(&self) -> Option<Deadline> {
+        Some(*self.store.store.until.borrow())
+    }
+
     fn append(
         &self,
         after: u64,
         facts: Vec<Arc<Event>>,
         summary: SessionSummary,
     ) -> BoxFuture<'static, Result<(), StoreError>> {
-        self.unit(Change::Append { after, facts, summary: Box::new(summary) })
+        self.store.unit(Change::Append { after, facts, summary: Box::new(summary) })
     }
 
     fn keep_draft(&self, pieces: Vec<Arc<Event>>) -> BoxFuture<'static, Result<(), StoreError>> {
-        self.unit(Change::KeepDraft { pieces })
+        self.store.unit(Change::KeepDraft { pieces })
     }
 
     fn keep_state(&self, state: SavedState) -> BoxFuture<'static, Result<(), StoreError>> {
-        self.unit(Change::KeepState { state })
+        self.store.unit(Change::KeepState { state })
     }
 
     fn reserve(&self, count: u64) -> BoxFuture<'static, Result<Range<u64>, StoreError>> {
-        let first = self.change(Change::Reserve { count });
+        let first = self.store.change(Change::Reserve { count });
         async move { first.await.map(|first| first..first + count) }.boxed()
     }
 
     fn give_back(&self, unused: Range<u64>) -> BoxFuture<'static, Result<(), StoreError>> {
-        self.unit(Change::GiveBack { unused })
-    }
-}
-
-impl Drop for PostgresLog {
-    /// Gives up the session, so that another machine can own it at once.
-    fn drop(&mut self) {
-        drop(self.change(Change::Release));
+        self.store.unit(Change::GiveBack { unused })
     }
 }
 

@@ -8,7 +8,6 @@ mod salvage;
 mod schema;
 mod writer;
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,12 +16,11 @@ use std::time::SystemTime;
 use crossbeam_channel::{Sender, TrySendError, bounded, unbounded};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use holdpoint_common::{Delta, Event, Gap, Gaps, SessionId, SessionSummary};
+use holdpoint_common::{Event, Gaps, SessionId, SessionSummary};
 use tokio::sync::{oneshot, watch};
 
-use super::{
-    NewLog, Page, SavedSession, SavedState, SessionLog, SessionPast, SessionStore, StoreError,
-};
+use super::reads::{FoundGaps, MAX_WAITING_READS, Past, Read, Reads};
+use super::{NewLog, SavedSession, SavedState, SessionLog, SessionPast, SessionStore, StoreError};
 pub use salvage::Salvaged;
 
 /// The database file in the folder of the store.
@@ -30,9 +28,6 @@ const DATABASE_FILE: &str = "sessions.db";
 
 /// The number of threads that read.
 const READER_THREADS: usize = 2;
-
-/// The most reads that may wait. One more fails.
-const MAX_WAITING_READS: usize = 4_096;
 
 /// A store that keeps every log in one SQLite database, `sessions.db`, in a folder of its own.
 ///
@@ -42,7 +37,7 @@ const MAX_WAITING_READS: usize = 4_096;
 #[derive(Clone)]
 pub struct Sqlite {
     writes: Sender<writer::PendingWrite>,
-    reads: Sender<reader::ReadRequest>,
+    reads: Sender<Read>,
     shared: Arc<Shared>,
     /// Closed when the writing thread has ended.
     writing: watch::Sender<()>,
@@ -70,8 +65,7 @@ struct Shared {
     salvaged: Mutex<Vec<Salvaged>>,
     /// Why the last attempt to salvage the database failed, if it did.
     salvage_error: Mutex<Option<String>>,
-    /// The gaps that were found in each session's log. Locked for one entry, or to copy all.
-    gaps: Mutex<BTreeMap<SessionId, Gaps>>,
+    gaps: Arc<FoundGaps>,
 }
 
 impl Shared {
@@ -98,23 +92,6 @@ impl Shared {
         tried
     }
 
-    fn gaps(&self) -> MutexGuard<'_, BTreeMap<SessionId, Gaps>> {
-        self.gaps.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Records the gaps among a session's facts.
-    fn note_gaps(&self, session: &SessionId, facts: &[Arc<Event>]) {
-        for event in facts {
-            if let Some(Delta::Gap { from, to }) = event.delta() {
-                self.note_gap(session, Gap { from: *from, to: *to });
-            }
-        }
-    }
-
-    fn note_gap(&self, session: &SessionId, gap: Gap) {
-        self.gaps().entry(session.clone()).or_default().add(gap);
-    }
-
     fn salvaged(&self) -> MutexGuard<'_, Vec<Salvaged>> {
         self.salvaged.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -135,7 +112,7 @@ impl Sqlite {
             path: folder.join(DATABASE_FILE),
             salvaged: Mutex::default(),
             salvage_error: Mutex::default(),
-            gaps: Mutex::default(),
+            gaps: Arc::default(),
         });
         files::make_file(&shared.path)?;
         salvage::undo_cut_swap(&shared.path)?;
@@ -198,11 +175,44 @@ impl Sqlite {
         .boxed()
     }
 
-    /// Reads. If the database turns out to be damaged, salvages it and reads once more.
+    fn read_once<T: Send + 'static>(
+        &self,
+        request: &impl Fn(oneshot::Sender<Result<T, StoreError>>) -> Read,
+    ) -> BoxFuture<'static, Result<T, StoreError>> {
+        let (done, result) = oneshot::channel();
+        let sent = self.reads.try_send(request(done));
+        async move {
+            sent.map_err(|error| match error {
+                TrySendError::Full(_) => {
+                    io_error(format!("too many reads: {MAX_WAITING_READS} are waiting"))
+                }
+                TrySendError::Disconnected(_) => thread_ended_error(),
+            })?;
+            result.await.map_err(|_| thread_ended_error())?
+        }
+        .boxed()
+    }
+
+    fn log(&self, session: &SessionId) -> Arc<Past<Self>> {
+        Arc::new(Past { store: self.clone(), session: session.clone() })
+    }
+
+    /// The log of an existing session.
+    fn find(&self, session: &SessionId) -> BoxFuture<'static, Result<Arc<Past<Self>>, StoreError>> {
+        let wanted = session.clone();
+        let find = move |done| Read::Find { session: wanted.clone(), done };
+        let found = self.read(find);
+        let log = self.log(session);
+        async move { found.await.map(|()| log) }.boxed()
+    }
+}
+
+impl Reads for Sqlite {
+    /// If the database turns out to be damaged, salvages it and reads once more.
     fn read<T, F>(&self, request: F) -> BoxFuture<'static, Result<T, StoreError>>
     where
         T: Send + 'static,
-        F: Fn(oneshot::Sender<Result<T, StoreError>>) -> reader::ReadRequest + Send + 'static,
+        F: Fn(oneshot::Sender<Result<T, StoreError>>) -> Read + Send + 'static,
     {
         let store = self.clone();
         let seen = store.shared.generation();
@@ -219,35 +229,8 @@ impl Sqlite {
         .boxed()
     }
 
-    fn read_once<T: Send + 'static>(
-        &self,
-        request: &impl Fn(oneshot::Sender<Result<T, StoreError>>) -> reader::ReadRequest,
-    ) -> BoxFuture<'static, Result<T, StoreError>> {
-        let (done, result) = oneshot::channel();
-        let sent = self.reads.try_send(request(done));
-        async move {
-            sent.map_err(|error| match error {
-                TrySendError::Full(_) => {
-                    io_error(format!("too many reads: {MAX_WAITING_READS} are waiting"))
-                }
-                TrySendError::Disconnected(_) => thread_ended_error(),
-            })?;
-            result.await.map_err(|_| thread_ended_error())?
-        }
-        .boxed()
-    }
-
-    fn log(&self, session: &SessionId) -> Arc<SqliteLog> {
-        Arc::new(SqliteLog { store: self.clone(), session: session.clone() })
-    }
-
-    /// The log of an existing session.
-    fn find(&self, session: &SessionId) -> BoxFuture<'static, Result<Arc<SqliteLog>, StoreError>> {
-        let wanted = session.clone();
-        let find = move |done| reader::ReadRequest::Find { session: wanted.clone(), done };
-        let found = self.read(find);
-        let log = self.log(session);
-        async move { found.await.map(|()| log) }.boxed()
+    fn found_gaps(&self) -> Arc<FoundGaps> {
+        Arc::clone(&self.shared.gaps)
     }
 }
 
@@ -281,11 +264,11 @@ impl SessionStore for Sqlite {
     }
 
     fn list(&self) -> BoxFuture<'static, Result<Vec<SavedSession>, StoreError>> {
-        self.read(|done| reader::ReadRequest::List { done })
+        self.read(|done| Read::List { done })
     }
 
     fn gaps(&self, session: &SessionId) -> Gaps {
-        self.shared.gaps().get(session).cloned().unwrap_or_default()
+        self.shared.gaps.of(session)
     }
 
     fn check(&self) -> BoxFuture<'static, ()> {
@@ -297,62 +280,14 @@ impl SessionStore for Sqlite {
         let (shared, session) = (Arc::clone(&self.shared), session.clone());
         async move {
             deleted.await?;
-            shared.gaps().remove(&session);
+            shared.gaps.forget(&session);
             Ok(())
         }
         .boxed()
     }
 }
 
-struct SqliteLog {
-    store: Sqlite,
-    session: SessionId,
-}
-
-impl SessionPast for SqliteLog {
-    fn page(
-        &self,
-        range: Range<u64>,
-        max_facts: usize,
-    ) -> BoxFuture<'static, Result<Page, StoreError>> {
-        let session = self.session.clone();
-        self.store.read(move |done| reader::ReadRequest::Page {
-            session: session.clone(),
-            range: range.clone(),
-            max_facts,
-            done,
-        })
-    }
-
-    fn newest(
-        &self,
-        range: Range<u64>,
-        count: usize,
-    ) -> BoxFuture<'static, Result<u64, StoreError>> {
-        let session = self.session.clone();
-        self.store.read(move |done| {
-            let (session, range) = (session.clone(), range.clone());
-            reader::ReadRequest::Newest { session, range, count, done }
-        })
-    }
-
-    fn saved(&self) -> BoxFuture<'static, Result<Option<SavedSession>, StoreError>> {
-        let session = self.session.clone();
-        self.store.read(move |done| reader::ReadRequest::Saved { session: session.clone(), done })
-    }
-
-    fn draft(&self) -> BoxFuture<'static, Result<Vec<Arc<Event>>, StoreError>> {
-        let session = self.session.clone();
-        self.store.read(move |done| reader::ReadRequest::Draft { session: session.clone(), done })
-    }
-
-    fn state(&self) -> BoxFuture<'static, Result<Option<SavedState>, StoreError>> {
-        let session = self.session.clone();
-        self.store.read(move |done| reader::ReadRequest::State { session: session.clone(), done })
-    }
-}
-
-impl SessionLog for SqliteLog {
+impl SessionLog for Past<Sqlite> {
     fn append(
         &self,
         after: u64,

@@ -7,7 +7,8 @@ use futures_util::future::BoxFuture;
 use holdpoint_common::{Event, Gaps, SessionId, SessionSummary};
 
 use crate::store::{
-    NewLog, Page, SavedSession, SavedState, SessionLog, SessionPast, SessionStore, StoreError,
+    Deadline, NewLog, Page, SavedSession, SavedState, SessionLog, SessionPast, SessionStore,
+    StoreError,
 };
 
 /// The result of an operation of a store.
@@ -80,6 +81,11 @@ pub trait LogLayer: Send + Sync + 'static {
         self.inner().page(range, max_facts)
     }
 
+    /// See [`SessionLog::until`].
+    fn until(&self) -> Option<Deadline> {
+        self.inner().until()
+    }
+
     /// See [`SessionLog::append`].
     fn append(&self, after: u64, facts: Vec<Arc<Event>>, summary: SessionSummary) -> Stored<()> {
         self.inner().append(after, facts, summary)
@@ -124,6 +130,10 @@ impl<L: LogLayer> SessionPast for L {
 }
 
 impl<L: LogLayer> SessionLog for L {
+    fn until(&self) -> Option<Deadline> {
+        LogLayer::until(self)
+    }
+
     fn append(&self, after: u64, facts: Vec<Arc<Event>>, summary: SessionSummary) -> Stored<()> {
         LogLayer::append(self, after, facts, summary)
     }

@@ -17,7 +17,7 @@ use holdpoint_tools::{
 use tokio::sync::oneshot;
 
 use super::order::Order;
-use super::{Runner, panic_text};
+use super::{Runner, panic_text, reason};
 use crate::lane::{GateAnswer, LaneSink};
 use crate::state::{Clearance, Confirm, Gate};
 
@@ -152,10 +152,13 @@ impl Runner {
         )
         .with_approved(approved);
         let (sender, mut receiver) = oneshot::channel();
+        // The tool stays here until it has a thread.
+        let (to_thread, from_runner) = oneshot::channel::<Box<dyn Tool>>();
         let (input, alive) = (call.input.clone(), self.alive.clone());
         let span = tracing::Span::current();
         let thread = move || {
             let _entered = span.entered();
+            let Ok(mut tool) = from_runner.blocking_recv() else { return };
             let outcome = catch_unwind(AssertUnwindSafe(|| match context.is_cancelled() {
                 // The cut happened while this thread was started, and no tool begins after a cut.
                 true => Err(ToolError::Interrupted),
@@ -172,8 +175,10 @@ impl Runner {
             std::thread::Builder::new().name(format!("tool {}", call.name)).spawn(thread)
         {
             let why = format!("not run: can't start a thread: {error}");
+            tool.not_run(&why);
             return CallEnd::from_result(ToolResult::not_run(call.id, ToolStatus::Error, why));
         }
+        let _ = to_thread.send(tool);
         tokio::select! {
             biased;
             () = self.cancel.cancelled() => {}
@@ -262,7 +267,7 @@ fn end_of_returned_call(
             tracing::error!(call = %call.id, tool = call.name, panic, "tool panicked");
             return CallEnd::from_result(result_with(
                 ToolStatus::Panicked,
-                format!("the tool panicked: {panic}"),
+                reason(format!("the tool panicked: {panic}")),
             ));
         }
     };
@@ -271,11 +276,14 @@ fn end_of_returned_call(
             let status = if failed { ToolStatus::Error } else { ToolStatus::Ok };
             ToolResult { images, read, wrote, ..result_with(status, output) }
         }
-        Err(error @ ToolError::Denied { .. }) => result_with(ToolStatus::Denied, error.to_string()),
-        Err(error @ ToolError::Interrupted) => {
-            result_with(ToolStatus::Interrupted, error.to_string())
+        Err(error) => {
+            let status = match error {
+                ToolError::Denied { .. } => ToolStatus::Denied,
+                ToolError::Interrupted => ToolStatus::Interrupted,
+                _ => ToolStatus::Error,
+            };
+            result_with(status, reason(error.to_string()))
         }
-        Err(error) => result_with(ToolStatus::Error, error.to_string()),
     };
     CallEnd { tool: Some(tool), ..CallEnd::from_result(result) }
 }

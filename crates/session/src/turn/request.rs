@@ -58,6 +58,7 @@ impl Runner {
         let mut counter =
             self.counter.take().unwrap_or_else(|| Counter::new(Arc::clone(&self.env.tokenizer)));
         let fitted = tokio::task::spawn_blocking(move || {
+            counter.begin();
             let left_out = context::fit(&mut request, &bounds, &mut |text| counter.count(text));
             (request, left_out, counter)
         });

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use holdpoint_tools::{NamedContent, Toolbox};
 
-use super::{End, Runner};
+use super::{End, Runner, reason};
 use crate::history;
 use crate::state::{Conversation, Report};
 
@@ -15,8 +15,8 @@ impl Runner {
         let Some((changed, notices)) = self.cancel.run_until_cancelled(refreshing).await else {
             return;
         };
-        for reason in notices {
-            self.report(Report::ToolsMissing { reason }).await;
+        for text in notices {
+            self.report(Report::ToolsMissing { reason: reason(text) }).await;
         }
         if changed {
             self.specs = toolbox.specs().cloned().collect();
@@ -47,8 +47,8 @@ impl Runner {
                 Err(why) if !self.is_iteration => return Err(End::failed(why)),
                 Err(why) => NamedContent { parts: Vec::new(), notices: vec![why] },
             };
-            for reason in notices {
-                self.report(Report::ToolsMissing { reason }).await;
+            for text in notices {
+                self.report(Report::ToolsMissing { reason: reason(text) }).await;
             }
             let (more_names, more_texts): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
             names.extend(more_names);

@@ -22,6 +22,8 @@ const AT_ONCE: usize = 1_000;
 /// Sessions beside the flooded one: more than there are threads for sessions, so that some share
 /// its thread.
 const NEIGHBOURS: usize = 4;
+/// How many turns a session beside the flooded one has before it is closed.
+const TURNS: usize = 100;
 /// How many KiB the process may grow, whatever the number of requests.
 const GROWTH: u64 = 16 * 1024;
 
@@ -49,22 +51,22 @@ async fn t_t2_a_flooded_session_refuses_and_others_answer() {
     let flooded = sessions.open(open.clone()).await.unwrap();
     flooded.prompt("hang").await.unwrap();
 
-    // The baseline is what the first flood leaves in the allocator, and what the first turns load.
-    flood(&flooded, TASKS * AT_ONCE).await;
-    for _ in 0..NEIGHBOURS {
-        let neighbour = sessions.open(open.clone()).await.unwrap();
-        neighbour.prompt("say here").await.unwrap();
-        within_patience("the turn", neighbour.settled()).await.unwrap();
-        neighbour.close().await.unwrap();
-    }
-    let before = resident_kib();
     let answers = Arc::new(AtomicUsize::new(0));
     let neighbours: Vec<_> = (0..NEIGHBOURS)
         .map(|_| tokio::spawn(answering(sessions.clone(), open.clone(), Arc::clone(&answers))))
         .collect();
+
+    // The baseline: a flood that fills the queue, and as many turns as the whole conversations of
+    // all neighbours.
+    flood(&flooded, TASKS * AT_ONCE).await;
+    while answers.load(Ordering::SeqCst) < NEIGHBOURS * TURNS {
+        assert!(!neighbours.iter().any(|neighbour| neighbour.is_finished()));
+        flood(&flooded, TASKS * AT_ONCE).await;
+    }
+    let (before, earlier) = (resident_kib(), answers.load(Ordering::SeqCst));
     let ends = flood(&flooded, requests()).await;
     let grown = resident_kib().saturating_sub(before);
-    let answered = answers.load(Ordering::SeqCst);
+    let answered = answers.load(Ordering::SeqCst) - earlier;
     answers.fetch_add(STOP, Ordering::SeqCst);
     for neighbour in neighbours {
         within_patience("a neighbour", neighbour).await.unwrap();
@@ -95,7 +97,7 @@ async fn answering(sessions: Sessions, open: OpenSession, answers: Arc<AtomicUsi
     while answers.load(Ordering::SeqCst) < STOP {
         let session = within_patience("a session", sessions.open(open.clone())).await.unwrap();
         // Not for ever, because a conversation grows.
-        for _ in 0..100 {
+        for _ in 0..TURNS {
             session.prompt("say here").await.unwrap();
             let settled = within_patience("the turn", session.settled()).await.unwrap();
             assert_eq!(settled.last_turn.as_ref().unwrap().outcome, Outcome::Done);

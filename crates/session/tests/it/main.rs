@@ -16,6 +16,7 @@ mod crashing;
 mod damaged;
 mod disk;
 mod files;
+mod fleet;
 mod flood;
 mod forgetful_store;
 mod holds;

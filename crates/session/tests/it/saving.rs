@@ -3,3 +3,4 @@ mod backpressure;
 mod events;
 mod failing;
 mod gated_store;
+mod lease;

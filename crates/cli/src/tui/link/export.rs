@@ -63,7 +63,8 @@ async fn read(session: &SessionHandle) -> Result<Transcript, String> {
         from = AttachFrom::after(last);
         match stream.end() {
             // The stream may have ended early.
-            ClientEnd::Lagged { .. } | ClientEnd::Disconnected { .. } => {}
+            ClientEnd::Lagged { .. } | ClientEnd::Moved { .. } | ClientEnd::Disconnected { .. } => {
+            }
             ClientEnd::Stopped => return Err("the daemon was stopped".to_owned()),
             ClientEnd::Detached | ClientEnd::Ended => return Ok(transcript),
         }

@@ -101,7 +101,10 @@ pub(super) async fn follow(
                     return shared.send(Message::Closed { attachment }).await;
                 }
             }
-            ClientEnd::Disconnected { .. } | ClientEnd::Lagged { .. } | ClientEnd::Detached => {}
+            ClientEnd::Disconnected { .. }
+            | ClientEnd::Lagged { .. }
+            | ClientEnd::Moved { .. }
+            | ClientEnd::Detached => {}
         }
     }
 }

@@ -2,13 +2,18 @@
 
 use std::error::Error;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tokio_postgres::config::Host;
+use holdpoint_common::Certificates;
+use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{Client, Config, NoTls};
+use tokio_postgres::tls::MakeTlsConnect;
+use tokio_postgres::{Client, Config, NoTls, Socket};
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::{StoreError, io_error, schema};
+use crate::model::http;
 
 /// How long it may take to connect.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
@@ -25,19 +30,30 @@ pub(super) trait Statements: Sized {
 pub(super) struct Connected<S> {
     pub(super) client: Client,
     pub(super) statements: S,
+    /// Whether the connection is in an unknown state, for example because the server did not answer.
+    suspect: AtomicBool,
 }
 
 /// A connection that is made when it is needed.
 pub(super) struct Connection<S> {
-    config: Config,
+    database: Database,
     connected: Option<Arc<Connected<S>>>,
 }
 
-/// The settings of a connection.
+/// A database and the way to it.
+#[derive(Clone)]
+pub(super) struct Database {
+    config: Config,
+    /// `None` for a server on this machine, which is reached over a Unix socket.
+    tls: Option<MakeRustlsConnect>,
+}
+
+/// The database with this address.
 ///
 /// # Errors
-/// [`StoreError::Io`] if the text is not valid, or names a server that is not on this machine.
-pub(super) fn config(url: &str) -> Result<Config, StoreError> {
+/// [`StoreError::Io`] if the text is not valid, or would use the network without TLS, or if there is
+/// no certificate authority.
+pub(super) fn database(url: &str, authorities: &Certificates) -> Result<Database, StoreError> {
     // The error could quote a password.
     let invalid = |_| {
         io_error(
@@ -47,61 +63,101 @@ pub(super) fn config(url: &str) -> Result<Config, StoreError> {
         )
     };
     let mut config: Config = url.parse().map_err(invalid)?;
-    if !matches!(config.get_hosts(), [Host::Unix(_), ..]) {
-        let message = "the database has to be reached over a Unix socket: set `host` to the folder \
-                       of the socket";
+    config.connect_timeout(CONNECT_LIMIT).application_name("holdpoint");
+    // `hostaddr` has precedence over `host`.
+    let is_local = |host: &Host| matches!(host, Host::Unix(_));
+    if config.get_hosts().iter().all(is_local) && config.get_hostaddrs().is_empty() {
+        config.ssl_mode(SslMode::Disable);
+        return Ok(Database { config, tls: None });
+    }
+    if config.get_ssl_mode() == SslMode::Disable {
+        let message = "a database that is not on this machine has to be reached with TLS: remove \
+                       `sslmode=disable`";
         return Err(io_error(message.to_owned()));
     }
-    config.connect_timeout(CONNECT_LIMIT).application_name("holdpoint");
-    Ok(config)
+    config.ssl_mode(SslMode::Require);
+    // The certificate is always checked, and so is the name in it.
+    let mut tls = http::trusting(authorities).map_err(|error| io_error(error.to_string()))?;
+    tls.alpn_protocols.clear();
+    Ok(Database { config, tls: Some(MakeRustlsConnect::new(tls)) })
 }
 
 impl<S: Statements> Connection<S> {
-    pub(super) fn new(config: &Config) -> Self {
-        Self { config: config.clone(), connected: None }
+    pub(super) fn new(database: &Database) -> Self {
+        Self { database: database.clone(), connected: None }
     }
 
-    /// The connection. A lost one is replaced.
+    /// The connection. One that was lost, or is in an unknown state, is replaced.
     pub(super) async fn get(&mut self) -> Result<Arc<Connected<S>>, StoreError> {
-        if let Some(connected) = self.connected.as_ref().filter(|it| !it.client.is_closed()) {
+        if let Some(connected) = self.connected.as_ref().filter(|connected| connected.is_usable()) {
             return Ok(Arc::clone(connected));
         }
-        let connecting = tokio::time::timeout(CONNECT_LIMIT, connect(&self.config));
+        self.connected = None;
+        let connecting = tokio::time::timeout(CONNECT_LIMIT, connect(&self.database));
         let (client, statements) = connecting.await.map_err(|_| {
             io_error(format!("the database did not accept a connection in {CONNECT_LIMIT:?}"))
         })??;
-        let connected = Arc::new(Connected { client, statements });
-        self.connected = Some(Arc::clone(&connected));
-        Ok(connected)
-    }
-
-    /// Drops the connection, because it is in an unknown state.
-    pub(super) fn reset(&mut self) {
-        self.connected = None;
+        let connected = Connected { client, statements, suspect: AtomicBool::new(false) };
+        Ok(Arc::clone(self.connected.insert(Arc::new(connected))))
     }
 }
 
-async fn connect<S: Statements>(config: &Config) -> Result<(Client, S), StoreError> {
-    let (mut client, connection) = config.connect(NoTls).await.map_err(|error| failed(&error))?;
-    tokio::spawn(async move {
-        if let Err(error) = connection.await {
-            tracing::debug!(%error, "a connection to the database ended");
+impl<S> Connected<S> {
+    fn is_usable(&self) -> bool {
+        !self.client.is_closed() && !self.suspect.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the connection is in an unknown state, so that the next statement gets another.
+    pub(super) fn suspect(&self) {
+        self.suspect.store(true, Ordering::Relaxed);
+    }
+
+    /// Waits for a statement, within the time limit of statements.
+    pub(super) async fn within_limit<T>(
+        &self,
+        running: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        self.within(STATEMENT_LIMIT, running).await
+    }
+
+    /// Waits for a statement, within this time.
+    pub(super) async fn within<T>(
+        &self,
+        limit: Duration,
+        running: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        match tokio::time::timeout(limit, running).await {
+            Ok(result) => result,
+            Err(_) => {
+                self.suspect();
+                Err(io_error(format!("the database did not answer in {limit:?}")))
+            }
         }
-    });
+    }
+}
+
+async fn connect<S: Statements>(database: &Database) -> Result<(Client, S), StoreError> {
+    let Database { config, tls } = database;
+    let mut client = match tls {
+        Some(tls) => open(config, tls.clone()).await?,
+        None => open(config, NoTls).await?,
+    };
     schema::prepare(&mut client).await?;
     let statements = S::prepare(&client).await.map_err(|error| failed(&error))?;
     Ok((client, statements))
 }
 
-/// Waits for a statement, within its time limit.
-pub(super) async fn within_limit<T>(
-    running: impl Future<Output = Result<T, StoreError>>,
-) -> Result<T, StoreError> {
-    let limit = STATEMENT_LIMIT;
-    match tokio::time::timeout(limit, running).await {
-        Ok(result) => result,
-        Err(_) => Err(io_error(format!("the database did not answer in {limit:?}"))),
-    }
+async fn open<T>(config: &Config, tls: T) -> Result<Client, StoreError>
+where
+    T: MakeTlsConnect<Socket, Stream: Send + 'static>,
+{
+    let (client, connection) = config.connect(tls).await.map_err(|error| failed(&error))?;
+    tokio::spawn(async move {
+        if let Err(error) = connection.await {
+            tracing::debug!(%error, "a connection to the database ended");
+        }
+    });
+    Ok(client)
 }
 
 /// The store's error for an error of the server or of the connection.

@@ -5,13 +5,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use holdpoint_common::{Event, SessionId, Timestamp};
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc};
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Config, Row, Statement};
+use tokio_postgres::{Client, Row, Statement};
 use tokio_util::task::TaskTracker;
 
 use super::StoreError;
-use super::connection::{Connected, Connection, Statements, failed, within_limit};
+use super::connection::{Connected, Connection, Database, Statements, failed};
+use crate::store::reads::Read;
 use crate::store::stored_facts::{self, PAGE_BYTES, StoredFact, check_sum, signed};
 use crate::store::{Page, SavedSession, SavedState};
 
@@ -20,45 +21,6 @@ const MAX_RUNNING: usize = 64;
 
 /// The most facts of a page: the server adds up the sizes of that many.
 const MAX_PAGE_FACTS: usize = 1_024;
-
-/// A request to read.
-pub(super) enum Read {
-    Page {
-        session: SessionId,
-        range: Range<u64>,
-        max_facts: usize,
-        done: oneshot::Sender<Result<Page, StoreError>>,
-    },
-    /// The number at which the newest facts begin.
-    Newest {
-        session: SessionId,
-        range: Range<u64>,
-        count: usize,
-        done: oneshot::Sender<Result<u64, StoreError>>,
-    },
-    Draft {
-        session: SessionId,
-        done: oneshot::Sender<Result<Vec<Arc<Event>>, StoreError>>,
-    },
-    /// The saved state of a session.
-    State {
-        session: SessionId,
-        done: oneshot::Sender<Result<Option<SavedState>, StoreError>>,
-    },
-    /// Whether the session exists.
-    Find {
-        session: SessionId,
-        done: oneshot::Sender<Result<(), StoreError>>,
-    },
-    /// The saved summary of a session.
-    Saved {
-        session: SessionId,
-        done: oneshot::Sender<Result<Option<SavedSession>, StoreError>>,
-    },
-    List {
-        done: oneshot::Sender<Result<Vec<SavedSession>, StoreError>>,
-    },
-}
 
 /// The first facts in a range, up to the one that exceeds the size of a page. In each row, also the
 /// last fact of the session, and the one before the first fact after the range. One statement sees
@@ -116,8 +78,8 @@ impl Statements for ReaderStatements {
 }
 
 /// Reads until every sender is gone.
-pub(super) async fn run(config: &Config, mut reads: mpsc::Receiver<Read>) {
-    let mut connection = Connection::new(config);
+pub(super) async fn run(database: &Database, mut reads: mpsc::Receiver<Read>) {
+    let mut connection = Connection::new(database);
     let (running, places) = (TaskTracker::new(), Arc::new(Semaphore::new(MAX_RUNNING)));
     while let Some(read) = reads.recv().await {
         // Never closed.
@@ -127,7 +89,7 @@ pub(super) async fn run(config: &Config, mut reads: mpsc::Receiver<Read>) {
                 answer(&db, read).await;
                 drop(place);
             })),
-            Err(error) => read.fail(error),
+            Err(error) => fail(read, error),
         }
     }
     running.close();
@@ -138,46 +100,44 @@ pub(super) async fn run(config: &Config, mut reads: mpsc::Receiver<Read>) {
 async fn answer(db: &Connected<ReaderStatements>, read: Read) {
     match read {
         Read::Page { session, range, max_facts, done } => {
-            let _ = done.send(within_limit(page(db, &session, &range, max_facts)).await);
+            let _ = done.send(db.within_limit(page(db, &session, &range, max_facts)).await);
         }
         Read::Newest { session, range, count, done } => {
-            let _ = done.send(within_limit(newest(db, &session, &range, count)).await);
+            let _ = done.send(db.within_limit(newest(db, &session, &range, count)).await);
         }
         Read::Draft { session, done } => {
-            let _ = done.send(within_limit(draft(db, &session)).await);
+            let _ = done.send(db.within_limit(draft(db, &session)).await);
         }
         Read::State { session, done } => {
-            let _ = done.send(within_limit(state(db, &session)).await);
+            let _ = done.send(db.within_limit(state(db, &session)).await);
         }
         Read::Find { session, done } => {
-            let found = within_limit(row(db, &db.statements.saved, &session)).await;
+            let found = db.within_limit(row(db, &db.statements.saved, &session)).await;
             let unknown = || StoreError::Unknown { session };
             let _ = done.send(found.and_then(|row| row.map(drop).ok_or_else(unknown)));
         }
         Read::Saved { session, done } => {
-            let found = within_limit(row(db, &db.statements.saved, &session)).await;
+            let found = db.within_limit(row(db, &db.statements.saved, &session)).await;
             let _ = done.send(found.map(|row| row.as_ref().and_then(saved)));
         }
         Read::List { done } => {
-            let listed = within_limit(rows(db, &db.statements.list, &[])).await;
+            let listed = db.within_limit(rows(db, &db.statements.list, &[])).await;
             let _ = done.send(listed.map(|rows| rows.iter().filter_map(saved).collect()));
         }
     }
 }
 
-impl Read {
-    /// Answers a request with an error.
-    fn fail(self, error: StoreError) {
-        let _ = match self {
-            Self::Page { done, .. } => done.send(Err(error)).is_ok(),
-            Self::Newest { done, .. } => done.send(Err(error)).is_ok(),
-            Self::Draft { done, .. } => done.send(Err(error)).is_ok(),
-            Self::State { done, .. } => done.send(Err(error)).is_ok(),
-            Self::Find { done, .. } => done.send(Err(error)).is_ok(),
-            Self::Saved { done, .. } => done.send(Err(error)).is_ok(),
-            Self::List { done } => done.send(Err(error)).is_ok(),
-        };
-    }
+/// Answers a request with an error.
+fn fail(read: Read, error: StoreError) {
+    let _ = match read {
+        Read::Page { done, .. } => done.send(Err(error)).is_ok(),
+        Read::Newest { done, .. } => done.send(Err(error)).is_ok(),
+        Read::Draft { done, .. } => done.send(Err(error)).is_ok(),
+        Read::State { done, .. } => done.send(Err(error)).is_ok(),
+        Read::Find { done, .. } => done.send(Err(error)).is_ok(),
+        Read::Saved { done, .. } => done.send(Err(error)).is_ok(),
+        Read::List { done } => done.send(Err(error)).is_ok(),
+    };
 }
 
 async fn rows(

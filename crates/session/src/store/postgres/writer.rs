@@ -7,10 +7,11 @@ use futures_util::future::join_all;
 use holdpoint_common::{Event, SessionId, SessionSummary, Timestamp};
 use tokio::sync::{mpsc, oneshot};
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Config, Row, Statement};
+use tokio_postgres::{Client, Row, Statement};
 
 use super::StoreError;
-use super::connection::{Connected, Connection, Statements, failed, within_limit};
+use super::connection::{Connected, Connection, Database, Statements, failed};
+use super::lease::Incarnation;
 use crate::store::stored_facts::{check_sum, signed};
 use crate::store::{NewLog, SavedState, end_of_draft, last_seq_of};
 
@@ -79,11 +80,13 @@ const CREATE: &str = "
         FROM made, unnest($7::bigint[], $8::text[], $9::bigint[]) AS fact (seq, event, check_sum)
     ) SELECT id FROM made";
 
-/// The owner may be this machine, with an earlier epoch. The lease of another one must have ended.
+/// The owner may be this machine, with an earlier epoch. The lease of another one must have ended. A
+/// program of this machine that was started again elsewhere owns nothing more.
 const OWN: &str = "
     UPDATE sessions SET owner = $2, epoch = epoch + 1
     WHERE id = $1 AND (owner IS NULL OR owner = $2 OR NOT EXISTS (
         SELECT FROM machines WHERE name = sessions.owner AND until > now()))
+    AND EXISTS (SELECT FROM machines WHERE name = $2 AND incarnation = $3)
     RETURNING epoch";
 
 /// The check of the epoch and of the order, and the facts, are one statement, so that they can't
@@ -174,14 +177,14 @@ impl Statements for WriterStatements {
 
 /// Writes until every sender is gone.
 pub(super) async fn run(
-    config: &Config,
-    machine: &str,
+    database: &Database,
+    incarnation: &Incarnation,
     mut pending_writes: mpsc::UnboundedReceiver<PendingWrite>,
 ) {
-    let mut connection = Connection::new(config);
+    let mut connection = Connection::new(database);
     let mut group = Vec::new();
     while pending_writes.recv_many(&mut group, MAX_GROUP).await > 0 {
-        let results = write_group(&mut connection, machine, &group).await;
+        let results = write_group(&mut connection, incarnation, &group).await;
         for (pending, result) in group.drain(..).zip(results) {
             // The caller may have stopped waiting.
             let _ = pending.done.send(result);
@@ -196,17 +199,17 @@ type Results = Vec<Result<u64, StoreError>>;
 /// succeed must not fail the others.
 async fn write_group(
     connection: &mut Connection<WriterStatements>,
-    machine: &str,
+    incarnation: &Incarnation,
     group: &[PendingWrite],
 ) -> Results {
-    match commit(connection, machine, group).await {
+    match commit(connection, incarnation, group).await {
         Ok(results) => results,
         Err(Failed::Lost(error)) => group.iter().map(|_| Err(error.clone())).collect(),
         Err(Failed::Refused(error)) if group.len() == 1 => vec![Err(error)],
         Err(Failed::Refused(_)) => {
             let mut results = Vec::with_capacity(group.len());
             for pending in group {
-                let alone = commit(connection, machine, std::slice::from_ref(pending)).await;
+                let alone = commit(connection, incarnation, std::slice::from_ref(pending)).await;
                 results.push(match alone {
                     Ok(mut result) => result.pop().unwrap_or(Ok(0)),
                     Err(Failed::Lost(error) | Failed::Refused(error)) => Err(error),
@@ -228,13 +231,13 @@ enum Failed {
 /// Writes a group in one commit. All statements are sent at once.
 async fn commit(
     connection: &mut Connection<WriterStatements>,
-    machine: &str,
+    incarnation: &Incarnation,
     group: &[PendingWrite],
 ) -> Result<Results, Failed> {
     let connected = connection.get().await.map_err(Failed::Lost)?;
     let client = &connected.client;
     let committing = async {
-        let writes = group.iter().map(|pending| write_one(&connected, machine, &pending.write));
+        let writes = group.iter().map(|pending| write_one(&connected, incarnation, &pending.write));
         // They are sent in the order in which they are polled first.
         let (begun, written, committed) = tokio::join!(
             biased;
@@ -244,18 +247,15 @@ async fn commit(
         );
         Ok::<_, StoreError>((begun, written, committed))
     };
-    let finished = within_limit(committing).await;
-    let (begun, written, committed) = finished.map_err(|error| {
-        connection.reset();
-        Failed::Lost(error)
-    })?;
+    let finished = connected.within_limit(committing).await;
+    let (begun, written, committed) = finished.map_err(Failed::Lost)?;
     // After an error, the commit has rolled everything back.
     let written: Result<Results, _> = written.into_iter().collect();
     let results = begun.and(written).and_then(|results| committed.map(|()| results));
     results.map_err(|error| match error.as_db_error() {
         Some(_) => Failed::Refused(failed(&error)),
         None => {
-            connection.reset();
+            connected.suspect();
             Failed::Lost(failed(&error))
         }
     })
@@ -266,23 +266,27 @@ type Written = Result<Result<u64, StoreError>, tokio_postgres::Error>;
 
 async fn write_one(
     connected: &Connected<WriterStatements>,
-    machine: &str,
+    incarnation: &Incarnation,
     write: &Write,
 ) -> Written {
-    let Connected { client, statements } = connected;
+    let Connected { client, statements, .. } = connected;
     match write {
         Write::Create { session, opened, contents } => {
-            create(connected, machine, session, *opened, contents).await
+            create(connected, &incarnation.machine, session, *opened, contents).await
         }
         Write::Own { session } => {
-            let owned = client.query_opt(&statements.own, &[&session.as_str(), &machine]).await?;
+            let Incarnation { machine, number } = incarnation;
+            let parameters: [&(dyn ToSql + Sync); 3] = [&session.as_str(), machine, number];
+            let owned = client.query_opt(&statements.own, &parameters).await?;
             match owned {
                 Some(row) => Ok(Ok(row.get::<_, i64>(0).cast_unsigned())),
                 None => owned_elsewhere(connected, session).await,
             }
         }
         Write::Delete { session } => {
-            let gone = client.query_opt(&statements.delete, &[&session.as_str(), &machine]).await?;
+            let gone = client
+                .query_opt(&statements.delete, &[&session.as_str(), &incarnation.machine])
+                .await?;
             match gone {
                 Some(_) => Ok(Ok(0)),
                 None => owned_elsewhere(connected, session).await,
@@ -295,7 +299,7 @@ async fn write_one(
 }
 
 async fn create(
-    Connected { client, statements }: &Connected<WriterStatements>,
+    Connected { client, statements, .. }: &Connected<WriterStatements>,
     machine: &str,
     session: &SessionId,
     opened: Timestamp,
@@ -330,7 +334,7 @@ async fn write_change(
     epoch: u64,
     change: &Change,
 ) -> Written {
-    let Connected { client, statements } = connected;
+    let Connected { client, statements, .. } = connected;
     let (id, owner_epoch) = (session.as_str(), signed(epoch));
     let own: [&(dyn ToSql + Sync); 2] = [&id, &owner_epoch];
     let query = async |statement: &Statement, more: &[&(dyn ToSql + Sync)]| {
@@ -394,7 +398,7 @@ async fn write_change(
 
 /// Why a change by the owner of `epoch` was refused.
 async fn refused(
-    Connected { client, statements }: &Connected<WriterStatements>,
+    Connected { client, statements, .. }: &Connected<WriterStatements>,
     session: &SessionId,
     epoch: u64,
     after: Option<u64>,
@@ -406,19 +410,23 @@ async fn refused(
         Some(after) if found_epoch == signed(epoch) => {
             StoreError::Conflict { after, last: last.cast_unsigned() }
         }
-        _ => StoreError::Fenced { by: by.unwrap_or_else(|| "another owner".to_owned()) },
+        _ => StoreError::Fenced {
+            session: session.clone(),
+            by: by.unwrap_or_else(|| "another owner".to_owned()),
+        },
     }))
 }
 
 /// Why this machine can't own a session.
 async fn owned_elsewhere(
-    Connected { client, statements }: &Connected<WriterStatements>,
+    Connected { client, statements, .. }: &Connected<WriterStatements>,
     session: &SessionId,
 ) -> Written {
     let found = client.query_opt(&statements.owner, &[&session.as_str()]).await?;
     let Some(row) = found else { return Ok(Err(unknown(session))) };
     let by: Option<String> = row.get(0);
-    Ok(Err(StoreError::Owned { by: by.unwrap_or_else(|| "another machine".to_owned()) }))
+    let by = by.unwrap_or_else(|| "another machine".to_owned());
+    Ok(Err(StoreError::Owned { session: session.clone(), by }))
 }
 
 fn unknown(session: &SessionId) -> StoreError {

@@ -69,7 +69,7 @@ fn read_all(shared: &Shared, check: &Weak<Check>) -> Result<(), StoreError> {
                 rows::page(db, &session, &(from..u64::MAX), PAGE_FACTS)
             }) {
                 Ok(page) => {
-                    shared.note_gaps(&session, &page.facts);
+                    shared.gaps.note(&session, &page.facts);
                     next = page.next;
                 }
                 // The other sessions may be intact.
@@ -78,7 +78,7 @@ fn read_all(shared: &Shared, check: &Weak<Check>) -> Result<(), StoreError> {
                     let from = from.max(1);
                     // Otherwise every fact that the list knows was read.
                     if from <= last {
-                        shared.note_gap(&session, Gap { from, to: last });
+                        shared.gaps.add(&session, Gap { from, to: last });
                     }
                 }
             }

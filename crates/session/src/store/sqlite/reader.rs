@@ -1,91 +1,47 @@
 //! The reading threads. Each has its own connection, so that reads do not wait for the writer.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use crossbeam_channel::Receiver;
 use holdpoint_common::{Event, SessionId, Timestamp};
 use rusqlite::{Connection, OptionalExtension};
-use tokio::sync::oneshot;
 
 use super::files::Identity;
 use super::{Shared, StoreError, rows, schema};
-use crate::store::{Page, SavedSession, SavedState, summary_of};
-
-/// A request to read.
-pub(super) enum ReadRequest {
-    Page {
-        session: SessionId,
-        range: Range<u64>,
-        max_facts: usize,
-        done: oneshot::Sender<Result<Page, StoreError>>,
-    },
-    /// The number at which the newest facts begin.
-    Newest {
-        session: SessionId,
-        range: Range<u64>,
-        count: usize,
-        done: oneshot::Sender<Result<u64, StoreError>>,
-    },
-    Draft {
-        session: SessionId,
-        done: oneshot::Sender<Result<Vec<Arc<Event>>, StoreError>>,
-    },
-    /// The saved state of a session.
-    State {
-        session: SessionId,
-        done: oneshot::Sender<Result<Option<SavedState>, StoreError>>,
-    },
-    /// Whether the session exists.
-    Find {
-        session: SessionId,
-        done: oneshot::Sender<Result<(), StoreError>>,
-    },
-    /// The saved summary of a session.
-    Saved {
-        session: SessionId,
-        done: oneshot::Sender<Result<Option<SavedSession>, StoreError>>,
-    },
-    List {
-        done: oneshot::Sender<Result<Vec<SavedSession>, StoreError>>,
-    },
-}
+use crate::store::reads::Read;
+use crate::store::{SavedSession, summary_of};
 
 /// Reads until every sender is gone.
-pub(super) fn run(shared: &Shared, requests: &Receiver<ReadRequest>) {
+pub(super) fn run(shared: &Shared, requests: &Receiver<Read>) {
     let mut db = None;
     for request in requests {
         // After any failure the connection is opened again, so a database that was moved back is
         // found.
         match request {
-            ReadRequest::Page { session, range, max_facts, done } => {
-                let page = in_transaction(shared, &mut db, |db| {
-                    rows::page(db, &session, &range, max_facts)
-                });
-                if let Ok(page) = &page {
-                    shared.note_gaps(&session, &page.facts);
-                }
+            Read::Page { session, range, max_facts, done } => {
                 // The caller may have stopped waiting.
-                let _ = done.send(page);
+                let _ = done.send(in_transaction(shared, &mut db, |db| {
+                    rows::page(db, &session, &range, max_facts)
+                }));
             }
-            ReadRequest::Newest { session, range, count, done } => {
+            Read::Newest { session, range, count, done } => {
                 let _ = done.send(in_transaction(shared, &mut db, |db| {
                     rows::newest(db, &session, &range, count)
                 }));
             }
-            ReadRequest::Draft { session, done } => {
+            Read::Draft { session, done } => {
                 let _ = done.send(in_transaction(shared, &mut db, |db| rows::draft(db, &session)));
             }
-            ReadRequest::State { session, done } => {
+            Read::State { session, done } => {
                 let _ = done.send(in_transaction(shared, &mut db, |db| rows::state(db, &session)));
             }
-            ReadRequest::Find { session, done } => {
+            Read::Find { session, done } => {
                 let _ = done.send(in_transaction(shared, &mut db, |db| find(db, &session)));
             }
-            ReadRequest::Saved { session, done } => {
+            Read::Saved { session, done } => {
                 let _ = done.send(in_transaction(shared, &mut db, |db| saved(db, &session)));
             }
-            ReadRequest::List { done } => {
+            Read::List { done } => {
                 let _ = done.send(in_transaction(shared, &mut db, list));
             }
         }

@@ -3,14 +3,18 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use holdpoint_common::{Event, SessionId, SessionSummary};
 use holdpoint_session::store::{
-    Memory, NewLog, Page, SessionLog, SessionPast, SessionStore, StoreError,
+    Deadline, Memory, NewLog, Page, SessionLog, SessionPast, SessionStore, StoreError,
 };
 use holdpoint_session::testing::{LogLayer, StoreLayer, Stored, within_patience};
 use tokio::sync::watch;
+
+/// The machine that takes the sessions.
+const OTHER: &str = "m2";
 
 /// The in-memory store, behind a door that the test shuts.
 #[derive(Clone)]
@@ -36,9 +40,14 @@ pub(super) struct GatedStore {
     pub(super) drafts_seem_to_fail: Arc<AtomicBool>,
     /// How many pieces of drafts were kept.
     pub(super) drafted: watch::Sender<usize>,
+    /// The end of the lease; `None` if the logs have none.
+    lease: Arc<Mutex<Option<Deadline>>>,
+    /// Another machine owns the sessions while this is set.
+    pub(super) taken: Arc<AtomicBool>,
 }
 
 struct GatedLog {
+    session: SessionId,
     log: Arc<dyn SessionLog>,
     door: GatedStore,
 }
@@ -57,7 +66,14 @@ impl GatedStore {
             drafts_fail: Arc::default(),
             drafts_seem_to_fail: Arc::default(),
             drafted: watch::Sender::new(0),
+            lease: Arc::default(),
+            taken: Arc::default(),
         }
+    }
+
+    /// The logs have a lease that lasts this long.
+    pub(super) fn lease(&self, time: Duration) {
+        *self.lease.lock().unwrap() = Some(Deadline::after(time));
     }
 
     /// Waits until a save is tried after the first `tries`.
@@ -70,9 +86,9 @@ impl GatedStore {
         .await;
     }
 
-    fn wrap(&self, log: Stored<Arc<dyn SessionLog>>) -> Stored<Arc<GatedLog>> {
-        let door = self.clone();
-        async move { Ok(Arc::new(GatedLog { log: log.await?, door })) }.boxed()
+    fn wrap(&self, session: &SessionId, log: Stored<Arc<dyn SessionLog>>) -> Stored<Arc<GatedLog>> {
+        let (door, session) = (self.clone(), session.clone());
+        async move { Ok(Arc::new(GatedLog { session, log: log.await?, door })) }.boxed()
     }
 }
 
@@ -82,7 +98,7 @@ impl StoreLayer for GatedStore {
     }
 
     fn create(&self, session: &SessionId, contents: NewLog) -> Stored<Arc<dyn SessionLog>> {
-        let (door, session) = (self.clone(), session.clone());
+        let (door, id) = (self.clone(), session.clone());
         let first = contents.first.as_ref().map(|(event, _)| Arc::clone(event));
         self.tries.fetch_add(1, Ordering::SeqCst);
         let created = async move {
@@ -91,22 +107,35 @@ impl StoreLayer for GatedStore {
             if door.full.load(Ordering::SeqCst) {
                 return no_space().await;
             }
-            let log = door.store.create(&session, contents).await?;
+            let log = door.store.create(&id, contents).await?;
             door.saved.lock().unwrap().extend(first);
             Ok(log)
         };
-        let log = self.wrap(created.boxed());
+        let log = self.wrap(session, created.boxed());
         async move { Ok(log.await? as Arc<dyn SessionLog>) }.boxed()
     }
 
     fn open(&self, session: &SessionId) -> Stored<Arc<dyn SessionPast>> {
-        let log = self.wrap(self.store.own(session));
+        let log = self.wrap(session, self.store.own(session));
         async move { Ok(log.await? as Arc<dyn SessionPast>) }.boxed()
     }
 
     fn own(&self, session: &SessionId) -> Stored<Arc<dyn SessionLog>> {
-        let log = self.wrap(self.store.own(session));
+        if self.taken.load(Ordering::SeqCst) {
+            let owned = StoreError::Owned { session: session.clone(), by: OTHER.to_owned() };
+            return std::future::ready(Err(owned)).boxed();
+        }
+        let log = self.wrap(session, self.store.own(session));
         async move { Ok(log.await? as Arc<dyn SessionLog>) }.boxed()
+    }
+}
+
+impl GatedLog {
+    /// The error of a write, if another machine has the session.
+    fn fenced<T: Send + 'static>(&self) -> Option<Stored<T>> {
+        let (session, by) = (self.session.clone(), OTHER.to_owned());
+        let fenced = || std::future::ready(Err(StoreError::Fenced { session, by })).boxed();
+        self.door.taken.load(Ordering::SeqCst).then(fenced)
     }
 }
 
@@ -115,7 +144,14 @@ impl LogLayer for GatedLog {
         &*self.log
     }
 
+    fn until(&self) -> Option<Deadline> {
+        *self.door.lease.lock().unwrap()
+    }
+
     fn append(&self, after: u64, facts: Vec<Arc<Event>>, summary: SessionSummary) -> Stored<()> {
+        if let Some(fenced) = self.fenced() {
+            return fenced;
+        }
         let (door, log) = (self.door.clone(), Arc::clone(&self.log));
         door.tries.fetch_add(1, Ordering::SeqCst);
         async move {
@@ -145,6 +181,9 @@ impl LogLayer for GatedLog {
     }
 
     fn keep_draft(&self, pieces: Vec<Arc<Event>>) -> Stored<()> {
+        if let Some(fenced) = self.fenced() {
+            return fenced;
+        }
         if self.door.full.load(Ordering::SeqCst) || self.door.drafts_fail.load(Ordering::SeqCst) {
             return no_space();
         }

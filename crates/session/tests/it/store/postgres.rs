@@ -2,11 +2,13 @@
 
 use std::path::Path;
 
-use holdpoint_common::{Delta, SessionId};
+use holdpoint_common::{Certificates, Delta, SessionId};
 use holdpoint_session::store::{
     Machine, NewLog, Postgres, SavedState, SessionLog, SessionStore, StoreError,
 };
 use holdpoint_tests::postgres_server::PostgresServer;
+use holdpoint_tests::tls_server::Authority;
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::{id, machine, opened, prompt, summary};
 
@@ -15,7 +17,7 @@ fn start(settings: &[&str]) -> PostgresServer {
 }
 
 async fn connect(url: &str, name: &str) -> Postgres {
-    Postgres::connect(url, &machine(name)).await.unwrap()
+    Postgres::connect(url, &Certificates::default(), &machine(name)).await.unwrap()
 }
 
 /// A session with its first fact.
@@ -41,7 +43,11 @@ async fn written(store: &Postgres) {
 }
 
 fn fenced(by: &str) -> StoreError {
-    StoreError::Fenced { by: by.to_owned() }
+    StoreError::Fenced { session: id("s"), by: by.to_owned() }
+}
+
+fn owned(by: &str) -> StoreError {
+    StoreError::Owned { session: id("s"), by: by.to_owned() }
 }
 
 #[tokio::test]
@@ -51,15 +57,14 @@ async fn a_session_has_one_owner_until_that_gives_it_up() {
     let (one, two) = (connect(&url, "m1").await, connect(&url, "m2").await);
     let session = id("s");
     let log = create(&one, &session).await;
-    let owned = StoreError::Owned { by: "m1".to_owned() };
-    assert_eq!(two.own(&session).await.err(), Some(owned.clone()));
-    assert_eq!(two.delete(&session).await, Err(owned));
+    assert_eq!(two.own(&session).await.err(), Some(owned("m1")));
+    assert_eq!(two.delete(&session).await, Err(owned("m1")));
     assert_eq!(two.open(&session).await.unwrap().read(0..9).await.unwrap().len(), 1);
     drop(log);
     written(&one).await;
     let log = two.own(&session).await.unwrap();
     log.append(1, vec![prompt(2, "two's")], summary(&session, "")).await.unwrap();
-    assert_eq!(one.own(&session).await.err(), Some(StoreError::Owned { by: "m2".to_owned() }));
+    assert_eq!(one.own(&session).await.err(), Some(owned("m2")));
 }
 
 #[tokio::test]
@@ -102,7 +107,8 @@ async fn a_machine_that_starts_again_gets_its_sessions_at_once() {
     assert_eq!(late, Err(fenced("m1")));
 
     let other = Machine { name: "m1".to_owned(), id: "of another machine".to_owned() };
-    let error = Postgres::connect(&url, &other).await.err().unwrap().to_string();
+    let error =
+        Postgres::connect(&url, &Certificates::default(), &other).await.err().unwrap().to_string();
     assert!(error.contains("the name `m1` belongs to another machine"), "{error}");
 }
 
@@ -125,10 +131,16 @@ async fn a_store_that_is_closed_gives_back_its_lease() {
 async fn a_server_that_can_lose_acknowledged_facts_is_refused() {
     let server = start(&[]);
     let url = format!("{} options='-c synchronous_commit=off'", server.database("fleet"));
-    let error = Postgres::connect(&url, &machine("m1")).await.err().unwrap().to_string();
+    let error = Postgres::connect(&url, &Certificates::default(), &machine("m1"))
+        .await
+        .err()
+        .unwrap()
+        .to_string();
     assert!(error.contains("`synchronous_commit` is off"), "{error}");
     let server = start(&["fsync=off"]);
-    let error = Postgres::connect(&server.database("fleet"), &machine("m1")).await;
+    let error =
+        Postgres::connect(&server.database("fleet"), &Certificates::default(), &machine("m1"))
+            .await;
     let error = error.err().unwrap().to_string();
     assert!(error.contains("`fsync` is off"), "{error}");
 }
@@ -137,11 +149,46 @@ async fn a_server_that_can_lose_acknowledged_facts_is_refused() {
 async fn an_address_that_can_not_be_used_is_an_error() {
     for (url, words) in [
         ("nonsense", "is not valid"),
-        ("host=example.com user=x", "over a Unix socket"),
+        ("host=example.com user=x sslmode=disable", "has to be reached with TLS"),
+        ("host=/tmp hostaddr=127.0.0.1 user=x sslmode=disable", "has to be reached with TLS"),
+        ("hostaddr=127.0.0.1 user=x sslmode=disable", "has to be reached with TLS"),
         ("host=/nonexistent user=x", "can't be reached"),
     ] {
-        let error = Postgres::connect(url, &machine("m1")).await.err().unwrap().to_string();
+        let error = Postgres::connect(url, &Certificates::default(), &machine("m1"))
+            .await
+            .err()
+            .unwrap()
+            .to_string();
         assert!(error.contains(words), "{url}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn over_the_network_only_a_server_with_the_right_certificate_is_used() {
+    let (right, wrong) = (Authority::new("right"), Authority::new("wrong"));
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let server = PostgresServer::with_tls(cache, &right.issue(&["localhost"]));
+    drop(server.database("fleet"));
+    let folder = tempfile::tempdir().unwrap();
+    let file = |authority: &Authority, name: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, authority.pem()).unwrap();
+        Certificates { file: Some(path.to_str().unwrap().to_owned()), dir: None }
+    };
+    let (right, wrong) = (file(&right, "right"), file(&wrong, "wrong"));
+    let connect = async |host: &str, authorities: &Certificates| {
+        let url = server.over_network(host, "fleet");
+        Postgres::connect(&url, authorities, &machine("m1")).await
+    };
+    let store = connect("localhost", &right).await.unwrap();
+    create(&store, &id("s")).await;
+    let encrypted = "SELECT bool_and(ssl) AND count(*) = 3 FROM pg_stat_ssl \
+                     JOIN pg_stat_activity USING (pid) WHERE application_name = 'holdpoint'";
+    store.list().await.unwrap();
+    assert_eq!(server.query("fleet", encrypted), "t");
+    for (host, authorities) in [("localhost", &wrong), ("127.0.0.1", &right)] {
+        let error = connect(host, authorities).await.err().unwrap().to_string();
+        assert!(error.contains("certificate"), "{host}: {error}");
     }
 }
 
@@ -151,7 +198,7 @@ async fn a_database_of_a_later_version_is_left_as_it_is() {
     let url = server.database("fleet");
     connect(&url, "m1").await.close().await;
     server.query("fleet", "UPDATE holdpoint.schema_version SET version = 99");
-    let error = Postgres::connect(&url, &machine("m1")).await.err();
+    let error = Postgres::connect(&url, &Certificates::default(), &machine("m1")).await.err();
     assert!(matches!(error, Some(StoreError::Newer { found: 99, .. })), "{error:?}");
 }
 
@@ -200,6 +247,59 @@ async fn acknowledged_facts_outlive_kills_of_the_server() {
         facts.iter().map(|fact| fact.seq).collect::<Vec<_>>(),
         (1..=last).collect::<Vec<_>>()
     );
+}
+
+/// The time limit of statements has to pass, which is 10 s.
+#[tokio::test]
+async fn a_connection_that_hangs_is_replaced() {
+    let server = start(&[]);
+    let store = connect(&server.database("fleet"), "m1").await;
+    let session = id("s");
+    let log = create(&store, &session).await;
+    store.list().await.unwrap();
+    let connections = "SELECT pid FROM pg_stat_activity WHERE application_name = 'holdpoint' \
+                       AND query LIKE '%FROM sessions WHERE last > 0%'";
+    let pid = server.query("fleet", connections).parse().unwrap();
+    let pid = Pid::from_raw(pid).unwrap();
+    let _stopped = Stopped::new(pid);
+    let hung = store.list().await;
+    // Its answer comes too late.
+    assert!(
+        hung.as_ref().is_err_and(|error| error.to_string().contains("did not answer")),
+        "{hung:?}"
+    );
+    assert_eq!(store.list().await.unwrap().len(), 1);
+    assert_eq!(log.read(0..9).await.unwrap().len(), 1);
+}
+
+/// A process that is stopped until this is dropped.
+struct Stopped(Pid);
+
+impl Stopped {
+    fn new(pid: Pid) -> Self {
+        kill_process(pid, Signal::STOP).unwrap();
+        Self(pid)
+    }
+}
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        let _ = kill_process(self.0, Signal::CONT);
+    }
+}
+
+/// Such a program was started again elsewhere, with the same name and id.
+#[tokio::test]
+async fn a_program_that_was_replaced_on_its_machine_can_own_nothing_more() {
+    let server = start(&[]);
+    let url = server.database("fleet");
+    let first = connect(&url, "m1").await;
+    let session = id("s");
+    drop(create(&first, &session).await);
+    let again = connect(&url, "m1").await;
+    let log = again.own(&session).await.unwrap();
+    assert_eq!(first.own(&session).await.err(), Some(owned("m1")));
+    log.append(1, vec![prompt(2, "again")], summary(&session, "")).await.unwrap();
 }
 
 #[tokio::test]

@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use holdpoint_common::{
-    AssistantMessage, Body, Delta, Event, Fact, ItemId, Outcome, Timestamp, TurnFact, TurnId, Usage,
+    AssistantMessage, Body, Certificates, Delta, Event, Fact, ItemId, Outcome, Timestamp, TurnFact,
+    TurnId, Usage,
 };
 use holdpoint_session::store::{Memory, NewLog, Page, Postgres, SessionStore, Sqlite, StoreError};
 use holdpoint_tests::postgres_server::PostgresServer;
@@ -17,7 +18,10 @@ async fn stores() -> ((TempDir, PostgresServer), [Box<dyn SessionStore>; 3]) {
     let folder = TempDir::new().unwrap();
     let sqlite = Sqlite::open(&folder.path().join("state")).unwrap();
     let server = PostgresServer::start(Path::new(env!("CARGO_TARGET_TMPDIR")));
-    let postgres = Postgres::connect(&server.database("rules"), &machine("m1")).await.unwrap();
+    let postgres =
+        Postgres::connect(&server.database("rules"), &Certificates::default(), &machine("m1"))
+            .await
+            .unwrap();
     ((folder, server), [Box::new(Memory::default()), Box::new(sqlite), Box::new(postgres)])
 }
 
@@ -76,7 +80,7 @@ async fn two_owners_of_a_session_can_not_both_write() {
         let refused = log.append(1, vec![prompt(6, "second")], summary(&session, "second")).await;
         let expected = [
             StoreError::Conflict { after: 1, last: 5 },
-            StoreError::Fenced { by: "m1".to_owned() },
+            StoreError::Fenced { session: session.clone(), by: "m1".to_owned() },
         ];
         assert!(refused.as_ref().is_err_and(|error| expected.contains(error)), "{refused:?}");
         assert_eq!(numbers(&log.read(0..u64::MAX).await.unwrap()), [1, 5]);
