@@ -28,8 +28,6 @@ const INTERRUPT: &str = "interrupt";
 const SKIP: &str = "skip";
 /// The beginning of an option's id for a suggested answer; its number follows.
 const SUGGESTED: &str = "answer-";
-/// The end of a form field's name for an answer in other words.
-const OTHER: &str = "_other";
 
 /// A request to the editor: its method and parameters.
 pub(super) struct Request {
@@ -166,7 +164,7 @@ fn form(ask: &Ask, request: &QuestionRequest) -> Request {
         let other =
             StringPropertySchema::new().title(format!("{}: another answer", question.header));
         add_field(&mut schema, question.id.clone(), suggested);
-        add_field(&mut schema, format!("{}{OTHER}", question.id), other);
+        add_field(&mut schema, other_field(request, &question.id), other);
     }
     let scope = ElicitationSessionScope::new(ask.id.session.to_string())
         .tool_call_id(ToolCallId::new(call_id(ask.call)));
@@ -177,6 +175,15 @@ fn form(ask: &Ask, request: &QuestionRequest) -> Request {
         method: CLIENT_METHOD_NAMES.elicitation_create,
         params: serde_json::to_value(request).unwrap_or_default(),
     }
+}
+
+/// The name of the form's field for an answer to this question in other words. No question has it.
+fn other_field(request: &QuestionRequest, question: &str) -> String {
+    let mut name = format!("{question}_other");
+    while request.questions.iter().any(|other| other.id == name) {
+        name.push('_');
+    }
+    name
 }
 
 fn add_field(schema: &mut ElicitationSchema, name: String, field: StringPropertySchema) {
@@ -280,11 +287,15 @@ fn read_form(request: &QuestionRequest, result: &Value) -> Next {
         _ => return stays_open("the editor closed the question without an answer".to_owned()),
     };
     let replies = request.questions.iter().map(|question| {
-        let other = format!("{}{OTHER}", question.id);
-        let answer = text(&fields, &other).or_else(|| text(&fields, &question.id));
+        let other = match question.options.is_empty() {
+            true => None,
+            false => text(&fields, &other_field(request, &question.id)),
+        };
+        let answer = other.or_else(|| text(&fields, &question.id));
         QuestionReply { id: question.id.clone(), answer }
     });
-    Next::Answer(answer_of(replies.collect()))
+    // A form that was submitted blank is not declined: fields may have defaults.
+    Next::Answer(Answer::Reply { answers: replies.collect() })
 }
 
 /// The text of a field, if it is not blank.

@@ -13,13 +13,14 @@ use agent_client_protocol_schema::v1::{
     SessionCapabilities,
 };
 use futures_util::StreamExt;
-use futures_util::future::{BoxFuture, join_all};
+use futures_util::future::{BoxFuture, join, join_all};
 use futures_util::stream::FuturesUnordered;
 use holdpoint_common::SessionSummary;
 use holdpoint_session::Sessions;
 use holdpoint_session::folders::Folders;
 use serde_json::Value;
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
 use super::features::Features;
 use super::list::{ListPage, Lists};
@@ -35,8 +36,10 @@ mod open;
 const MAX_SESSIONS: usize = 64;
 /// The maximum number of requests in progress that open, list or delete sessions.
 const MAX_REQUESTS: usize = 32;
-/// How long the deletion of unused sessions may take when the connection ends.
-const LAST_REQUESTS: Duration = Duration::from_secs(1);
+/// How long the requests in progress may take when the connection ends.
+const LAST_REQUESTS: Duration = Duration::from_secs(5);
+/// How long the last replies and the deletion of unused sessions may take after that.
+const LAST_WORK: Duration = Duration::from_secs(1);
 
 /// The result of a request in progress.
 enum Finished {
@@ -46,6 +49,21 @@ enum Finished {
     Listed { request: RequestId, sessions: Vec<SessionSummary>, page: ListPage },
     /// The request has this reply.
     Reply { request: RequestId, result: Result<Value, Error> },
+}
+
+/// The editor's view of an open session: the mailbox of its task, which ends when that is dropped.
+struct View {
+    mailbox: mpsc::Sender<ToSession>,
+    task: JoinHandle<()>,
+}
+
+impl View {
+    /// Waits until the task has ended.
+    async fn end(self) {
+        drop(self.mailbox);
+        // A panic was logged.
+        let _ = self.task.await;
+    }
 }
 
 /// The connection to one editor.
@@ -58,8 +76,7 @@ pub(super) struct Connection {
     unused: HashMap<acp::SessionId, Sessions>,
     /// The number of sessions opened so far.
     openings: u64,
-    /// The mailboxes of the open sessions.
-    sessions: HashMap<acp::SessionId, mpsc::Sender<ToSession>>,
+    sessions: HashMap<acp::SessionId, View>,
     lists: Lists,
     requests: FuturesUnordered<BoxFuture<'static, Finished>>,
 }
@@ -81,19 +98,30 @@ impl Connection {
     /// Serves the editor until its input ends, or it can't be written to. Sessions and their turns
     /// continue, except for new sessions without a prompt, which are deleted.
     pub(super) async fn serve(mut self, mut input: mpsc::Receiver<Line>, hang_up: HangUp) {
+        let serving = async {
+            self.serve_lines(&mut input).await;
+            // The editor may still read the replies, and unused sessions have to be known.
+            let _ = tokio::time::timeout(LAST_REQUESTS, self.finish_requests()).await;
+        };
         tokio::select! {
-            () = self.serve_lines(&mut input) => {}
+            () = serving => {}
             // Its last lines can't be handled, because it does not read the replies.
             () = hang_up.wait_final() => {}
         }
-        // Ends the tasks, so that they are not attached any more.
-        self.sessions.clear();
+        // The tasks reply to their requests, and are not attached any more.
+        let ending = join_all(self.sessions.drain().map(|(_, view)| view.end()));
         let discards = self.unused.iter().filter_map(|(id, sessions)| {
             let id = id.0.parse().ok()?;
             Some(async move { discard_unused(sessions, &id).await })
         });
         // A daemon that does not answer must not keep this process.
-        let _ = tokio::time::timeout(LAST_REQUESTS, join_all(discards)).await;
+        let _ = tokio::time::timeout(LAST_WORK, join(ending, join_all(discards))).await;
+    }
+
+    async fn finish_requests(&mut self) {
+        while let Some(finished) = self.requests.next().await {
+            self.finish(finished).await;
+        }
     }
 
     async fn serve_lines(&mut self, input: &mut mpsc::Receiver<Line>) {
@@ -167,7 +195,7 @@ impl Connection {
             }
             _ if method == names.session_delete => {
                 let acp::DeleteSessionRequest { session_id, .. } = params.read()?;
-                self.sessions.retain(|_, mailbox| !mailbox.is_closed());
+                self.forget_closed();
                 if self.sessions.contains_key(&session_id) {
                     let message = format!("session {session_id} is open in this connection");
                     return Err(failure(ErrorCode::InvalidRequest, message).data(
@@ -227,7 +255,7 @@ impl Connection {
         if method == PROTOCOL_LEVEL_METHOD_NAMES.cancel_request {
             let CancelRequestNotification { request_id, .. } = params.read()?;
             // The request is known to its session only.
-            for mailbox in self.sessions.values() {
+            for View { mailbox, .. } in self.sessions.values() {
                 let _ = mailbox.send(ToSession::CancelRequest(request_id.clone())).await;
             }
         }
@@ -245,7 +273,7 @@ impl Connection {
 
     /// Sends a message to an open session; `None` if it is not open.
     async fn send(&mut self, session: &acp::SessionId, message: ToSession) -> Option<()> {
-        let mailbox = self.sessions.get(session)?;
+        let View { mailbox, .. } = self.sessions.get(session)?;
         if mailbox.send(message).await.is_ok() {
             return Some(());
         }
@@ -276,19 +304,20 @@ impl Connection {
 
     /// Starts to open a session.
     fn open(&mut self, id: &RequestId, open: open::Open) -> Result<(), Error> {
-        self.sessions.retain(|_, mailbox| !mailbox.is_closed());
-        if self.sessions.len() + self.requests.len() >= MAX_SESSIONS {
+        self.forget_closed();
+        let is_again = open.session().is_some_and(|session| self.sessions.contains_key(session));
+        let others = self.sessions.len() - usize::from(is_again);
+        if others + self.requests.len() >= MAX_SESSIONS {
             let message = format!("{MAX_SESSIONS} sessions are open, which is the limit");
             return Err(failure(ErrorCode::InvalidRequest, message)
                 .data(serde_json::json!({ "hint": "close one, with session/close" })));
         }
-        if let Some(session) = open.session()
-            && self.sessions.contains_key(session)
-        {
-            // The editor has lost its view of the session. A new task shows all of it again.
-            self.sessions.remove(&session.clone());
-        }
         self.start(open.carry_out(id.clone(), Arc::clone(&self.folders)))
+    }
+
+    /// Forgets the sessions whose tasks have ended.
+    fn forget_closed(&mut self) {
+        self.sessions.retain(|_, view| !view.mailbox.is_closed());
     }
 
     /// Starts a request that takes time.
@@ -325,8 +354,16 @@ impl Connection {
                     self.unused.insert(id.clone(), session.sessions.clone());
                 }
                 let (task, mailbox) = SessionTask::new(*session, around);
-                self.sessions.insert(id, mailbox);
-                tokio::spawn(task.run(opening, request));
+                // The editor has lost its view of an open session. The new task shows all of it
+                // again, after the last message of the one before.
+                let before = self.sessions.remove(&id);
+                let task = tokio::spawn(async move {
+                    if let Some(before) = before {
+                        before.end().await;
+                    }
+                    task.run(opening, request).await;
+                });
+                self.sessions.insert(id, View { mailbox, task });
             }
         }
     }

@@ -35,6 +35,12 @@ use super::modes::{self, Change, Models};
 use super::updates::Updates;
 use super::wire::Lines;
 use super::{commands, rpc};
+use crate::narrator::Remark;
+use crate::tone::Tone;
+
+/// The notice to an editor that brings MCP servers to a session that is live.
+const KEEPS_SERVERS: &str = "the session is open already and keeps the MCP servers that it has; close \
+                             it and open it again to add those of this editor";
 
 /// How many messages of the connection wait for a session.
 const MAILBOX: usize = 16;
@@ -89,6 +95,8 @@ pub(super) struct OpenedSession {
     pub(super) attachment: Attachment,
     pub(super) models: Models,
     pub(super) opening: Opening,
+    /// Whether the request has brought MCP servers, but the session was live and keeps its own.
+    pub(super) keeps_servers: bool,
 }
 
 /// The parts of the connection that a session uses.
@@ -119,6 +127,7 @@ pub(super) struct SessionTask {
     /// How many times in a row the stream has ended without an event.
     breaks: u32,
     title: String,
+    keeps_servers: bool,
     is_closed: bool,
 }
 
@@ -128,7 +137,7 @@ impl SessionTask {
         opened: OpenedSession,
         around: Surroundings,
     ) -> (Self, mpsc::Sender<ToSession>) {
-        let OpenedSession { handle, attachment, models, .. } = opened;
+        let OpenedSession { handle, attachment, models, keeps_servers, .. } = opened;
         let (sender, mailbox) = mpsc::channel(MAILBOX);
         let updates = Updates::new(attachment.snapshot(), around.features, std::process::id());
         let task = Self {
@@ -145,6 +154,7 @@ impl SessionTask {
             after: 0,
             breaks: 0,
             title: String::new(),
+            keeps_servers,
             is_closed: false,
         };
         (task, sender)
@@ -154,7 +164,9 @@ impl SessionTask {
     /// until it is closed or the connection ends.
     pub(super) async fn run(mut self, opening: Opening, request: RequestId) {
         self.updates.set_past(true);
-        self.replay().await;
+        if let Err(error) = self.replay_whole().await {
+            return self.fail(&request, error).await;
+        }
         self.updates.set_past(false);
         self.reply_opened(opening, &request).await;
         self.show_state().await;
@@ -234,6 +246,12 @@ impl SessionTask {
             self.update(update, snapshot.seq).await;
         }
         self.show_title(&snapshot).await;
+        if self.keeps_servers {
+            let remark = Remark::new(Tone::Warning, KEEPS_SERVERS);
+            if let Some(update) = self.updates.notice(&remark, snapshot.seq, true) {
+                self.update(update, snapshot.seq).await;
+            }
+        }
         for ask in &snapshot.asks {
             self.raise(ask).await;
         }
@@ -306,10 +324,11 @@ impl SessionTask {
         self.around.lines.reply::<Value>(request, Err(error)).await;
     }
 
-    /// Ends the task, because the editor has opened the session again and a new task shows it.
+    /// Ends the task, because the editor has opened the session again and a new task shows it, or the
+    /// connection has ended.
     async fn replaced(&mut self) {
         self.withdraw_asks().await;
-        let message = "the session was opened again in this connection; it keeps the prompt";
+        let message = "this view of the session has ended; the session keeps the prompt";
         let error = rpc::failure(ErrorCode::InvalidRequest, message);
         self.fail_orders(&error).await;
         self.fail_prompts(&error).await;

@@ -215,7 +215,12 @@ impl Updates {
 
     /// A line about the session. An editor that shows no notices gets it as a message of its own if
     /// it is `important` or a warning.
-    fn notice(&self, remark: &Remark, seq: u64, important: bool) -> Option<SessionUpdate> {
+    pub(super) fn notice(
+        &self,
+        remark: &Remark,
+        seq: u64,
+        important: bool,
+    ) -> Option<SessionUpdate> {
         let text = std::iter::once(&remark.text).chain(&remark.details);
         let text = text.map(String::as_str).collect::<Vec<_>>().join("\n");
         let severity = match remark.tone {

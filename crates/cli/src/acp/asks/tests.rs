@@ -167,4 +167,29 @@ fn m_h1_a_form_takes_suggested_and_other_answers() {
     );
     assert_eq!(read(json!({ "action": "decline" })), Next::Answer(Answer::Cancel));
     assert!(matches!(read(json!({ "action": "cancel" })), Next::StaysOpen(_)));
+    // Fields may have defaults, so a blank form is not declined.
+    let answers = vec![reply("colour", None), reply("name", None)];
+    let blank = read(json!({ "action": "accept", "content": {} }));
+    assert_eq!(blank, Next::Answer(Answer::Reply { answers }));
+}
+
+#[test]
+fn m_h1_the_fields_of_a_form_have_names_of_their_own() {
+    let options = json!([{ "label": "Old" }, { "label": "New" }]);
+    let questions = json!([
+        { "id": "reason", "header": "Reason", "question": "Why?", "options": options },
+        { "id": "reason_other", "header": "Details", "question": "Which details?" },
+    ]);
+    let ask = ask(json!({ "type": "question", "toolName": "t", "questions": questions }), None);
+    let fields =
+        request(&ask, &[], Vec::new(), true).params["requestedSchema"]["properties"].clone();
+    let names: Vec<_> = fields.as_object().unwrap().keys().cloned().collect();
+    assert_eq!(names, ["reason", "reason_other", "reason_other_"]);
+    assert_eq!(fields["reason_other"]["title"], "Details");
+    let content = json!({ "reason": "Old", "reason_other": "It broke." });
+    let answers = vec![reply("reason", Some("Old")), reply("reason_other", Some("It broke."))];
+    assert_eq!(
+        read(&ask, vec![], true, Ok(json!({ "action": "accept", "content": content }))),
+        Next::Answer(Answer::Reply { answers })
+    );
 }

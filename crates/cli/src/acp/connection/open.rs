@@ -20,7 +20,7 @@ use crate::acp::rpc::{Failure, failure};
 use crate::acp::servers::servers;
 use crate::acp::session::{OpenedSession, Opening};
 use crate::error::CliError;
-use crate::sessions::{daemon_sessions, supplies};
+use crate::sessions::{daemon_sessions, discard_unused, supplies};
 
 /// The name of this client, which other clients show as the editor.
 const CLIENT: &str = "acp";
@@ -112,7 +112,9 @@ impl Open {
         let brought = match &self {
             Self::New { servers, .. } | Self::Saved { servers, .. } => servers.clone(),
         };
+        let brings_servers = !brought.is_empty();
         let Client { sessions, catalog, config } = Client::with_servers(folders, brought).await?;
+        let mut keeps_servers = false;
         let (handle, from, opening): (SessionHandle, _, _) = match self {
             Self::New { cwd, .. } => {
                 let open = OpenSession::in_folder(cwd)
@@ -121,11 +123,30 @@ impl Open {
                 (sessions.open(open).await?, AttachFrom::now(), Opening::New)
             }
             Self::Saved { id, from, opening, .. } => {
-                (sessions.get(own_id(&id)?.as_str()).await?, from, opening)
+                let id = own_id(&id)?;
+                keeps_servers = brings_servers && is_live(&sessions, &id).await;
+                (sessions.get(id.as_str()).await?, from, opening)
             }
         };
-        let attachment = handle.attach(from).await?;
-        Ok(OpenedSession { sessions, handle, attachment, models: Models::new(&catalog), opening })
+        let attachment = match handle.attach(from).await {
+            Ok(attachment) => attachment,
+            Err(error) => {
+                if opening == Opening::New {
+                    discard_unused(&sessions, handle.id()).await;
+                }
+                return Err(error.into());
+            }
+        };
+        let models = Models::new(&catalog);
+        Ok(OpenedSession { sessions, handle, attachment, models, opening, keeps_servers })
+    }
+}
+
+/// Whether the session has an actor, and so keeps its servers.
+async fn is_live(sessions: &Sessions, id: &OwnId) -> bool {
+    match sessions.reach(id).await {
+        Ok(session) => session.attach(AttachFrom::now()).await.is_ok(),
+        Err(_) => false,
     }
 }
 

@@ -1,6 +1,9 @@
 //! The operations of a session: requests to the daemon that run beside the stream of events.
 
+use std::panic::AssertUnwindSafe;
+
 use agent_client_protocol_schema::v1::RequestId;
+use futures_util::FutureExt;
 use holdpoint_common::{Answer, AskId, PromptId, SessionError, TurnId};
 use holdpoint_session::{Interruption, SessionHandle};
 use tokio::task::JoinSet;
@@ -35,11 +38,26 @@ impl Operations {
         loop {
             match self.running.join_next().await {
                 Some(Ok(done)) => return done,
-                // It panicked, and its request is answered when the connection ends.
+                // Only a task that was cancelled has no result.
                 Some(Err(error)) => tracing::error!(%error, "an operation failed"),
                 None => std::future::pending().await,
             }
         }
+    }
+
+    /// Starts an operation. After a panic it has the result of `failed`.
+    fn start(
+        &mut self,
+        operation: impl Future<Output = Done> + Send + 'static,
+        failed: impl FnOnce(SessionError) -> Done + Send + 'static,
+    ) {
+        let operation = AssertUnwindSafe(operation).catch_unwind();
+        self.running.spawn(async move {
+            operation.await.unwrap_or_else(|_| {
+                let message = "an internal error; the log of this program has more".to_owned();
+                failed(SessionError::Other { code: "internal".to_owned(), message, hint: None })
+            })
+        });
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -55,10 +73,12 @@ impl Operations {
     pub(super) fn order(&mut self, session: &SessionHandle, order: Order) {
         let session = session.clone();
         self.is_ordering = true;
-        self.running.spawn(async move {
-            let Order { request, work, .. } = order;
-            Done::Ordered { request, ordered: work.carry_out(&session).await }
-        });
+        let Order { request, work, .. } = order;
+        let (failed, on_panic) = (request.clone(), work.on_panic());
+        self.start(
+            async move { Done::Ordered { request, ordered: work.carry_out(&session).await } },
+            move |error| Done::Ordered { request: failed, ordered: on_panic(error) },
+        );
     }
 
     /// Notes that the order has ended, so that the next one can begin.
@@ -68,20 +88,26 @@ impl Operations {
 
     /// Answers an ask.
     pub(super) fn answer(&mut self, session: &SessionHandle, ask: AskId, answer: Answer) {
-        let session = session.clone();
-        self.running.spawn(async move {
-            let result = session.answer(&ask, answer).await.map(drop);
-            Done::Answered { ask, result }
-        });
+        let (session, failed) = (session.clone(), ask.clone());
+        self.start(
+            async move {
+                let result = session.answer(&ask, answer).await.map(drop);
+                Done::Answered { ask, result }
+            },
+            |error| Done::Answered { ask: failed, result: Err(error) },
+        );
     }
 
     /// Takes a prompt out of the queue.
     pub(super) fn unqueue(&mut self, session: &SessionHandle, prompt: PromptId) {
         let session = session.clone();
-        self.running.spawn(async move {
-            let result = session.unqueue(prompt).await.map(drop);
-            Done::Unqueued { prompt, result }
-        });
+        self.start(
+            async move {
+                let result = session.unqueue(prompt).await.map(drop);
+                Done::Unqueued { prompt, result }
+            },
+            move |error| Done::Unqueued { prompt, result: Err(error) },
+        );
     }
 
     /// Interrupts this turn, or else the open one, and waits until everything of it has ended.
@@ -97,15 +123,13 @@ impl Operations {
             }
         }
         let session = session.clone();
-        self.running.spawn(async move {
-            let interrupted = async {
-                if let Interruption::Interrupting(turn) = session.interrupt(turn).await? {
-                    turn.end().await?;
-                }
-                Ok(())
-            };
-            Done::Interrupted(interrupted.await)
-        });
+        let interrupted = async move {
+            if let Interruption::Interrupting(turn) = session.interrupt(turn).await? {
+                turn.end().await?;
+            }
+            Ok(())
+        };
+        self.start(interrupted.map(Done::Interrupted), |error| Done::Interrupted(Err(error)));
     }
 
     /// Notes that the interrupt has ended, and begins the one that waits.
@@ -121,11 +145,14 @@ impl Operations {
         if std::mem::replace(&mut self.is_closing, true) {
             return false;
         }
-        let session = session.clone();
-        self.running.spawn(async move {
-            let result = session.close().await;
-            Done::Closed { request, result }
-        });
+        let (session, failed) = (session.clone(), request.clone());
+        self.start(
+            async move {
+                let result = session.close().await;
+                Done::Closed { request, result }
+            },
+            |error| Done::Closed { request: failed, result: Err(error) },
+        );
         true
     }
 

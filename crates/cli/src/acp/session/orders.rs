@@ -43,6 +43,20 @@ pub(super) enum Ordered {
 }
 
 impl Work {
+    /// The result if carrying out the work panics.
+    pub(super) fn on_panic(&self) -> impl FnOnce(SessionError) -> Ordered + Send + use<> {
+        let reply = match self {
+            Self::Set(_, reply) => Some(*reply),
+            Self::Prompt(_) | Self::Command(_) => None,
+        };
+        let is_prompt = matches!(self, Self::Prompt(_));
+        move |error| match reply {
+            Some(reply) => Ordered::Set(reply, Err(error)),
+            None if is_prompt => Ordered::Prompted(Err(error)),
+            None => Ordered::Commanded(Err(error)),
+        }
+    }
+
     pub(super) async fn carry_out(self, session: &SessionHandle) -> Ordered {
         match self {
             Self::Prompt(prompt) => Ordered::Prompted(session.prompt(prompt).await),

@@ -7,7 +7,7 @@ use holdpoint_common::{Event, Refused};
 use holdpoint_session::{AttachFrom, Attachment, ClientEnd, SessionError};
 
 use super::SessionTask;
-use crate::acp::rpc::Failure;
+use crate::acp::rpc::{self, Failure};
 use crate::daemon::Daemon;
 use crate::error::CliError;
 
@@ -30,21 +30,49 @@ impl SessionTask {
     /// Attaches again after the last event. A crashed daemon is started again. If that fails, or
     /// the daemon was stopped, the open prompts get the error, and the next prompt attaches again.
     pub(super) async fn reattach(&mut self) {
+        if let Err(error) = self.try_reattach().await {
+            self.fail_prompts(&error.into()).await;
+        }
+    }
+
+    /// Shows the events from before the attach, also those that a broken stream did not bring.
+    ///
+    /// # Errors
+    /// The error for the editor, if they can't be read, or the session is closed.
+    pub(super) async fn replay_whole(&mut self) -> Result<(), Error> {
+        self.replay().await;
+        while let Some(
+            ClientEnd::Lagged { .. }
+            | ClientEnd::Moved { .. }
+            | ClientEnd::Disconnected { .. }
+            | ClientEnd::Stopped,
+        ) = self.attachment.as_ref().map(Attachment::end)
+        {
+            self.try_reattach().await?;
+        }
+        match self.is_closed {
+            true => Err(rpc::from_session_error(Refused::Closed.into())),
+            false => Ok(()),
+        }
+    }
+
+    async fn try_reattach(&mut self) -> Result<(), Failure> {
         let end = self.attachment.take().map_or(ClientEnd::Detached, |attachment| attachment.end());
         self.breaks += 1;
         let attached = match end {
-            ClientEnd::Stopped => Err(stopped()),
+            ClientEnd::Stopped => return Err(stopped()),
             _ if self.breaks > MAX_BREAKS => {
-                Err(CliError::failed("the event stream ends as soon as it has begun").into())
+                let message = "the event stream ends as soon as it has begun";
+                return Err(CliError::failed(message).into());
             }
-            _ => self.attach_again().await,
+            _ => self.attach_again().await?,
         };
         match attached {
-            Ok(Some(attachment)) => self.attached(attachment).await,
+            Some(attachment) => self.attached(attachment).await,
             // Another client has closed the session.
-            Ok(None) => self.is_closed = true,
-            Err(error) => self.fail_prompts(&error.into()).await,
+            None => self.is_closed = true,
         }
+        Ok(())
     }
 
     /// Attaches if the daemon was stopped, and starts it.

@@ -48,6 +48,35 @@ fn m_h1_a_malformed_line_is_answered_and_the_connection_stays() {
 }
 
 #[test]
+fn m_h1_requests_before_the_end_of_the_input_are_replied_to() {
+    let world = World::new();
+    let mut editor = Editor::new(&world);
+    let opening = editor.send("session/new", folder(&world.path("work")));
+    let listing = editor.send("session/list", json!({}));
+    assert_eq!(editor.end(), Some(0));
+    assert!(editor.reply(listing).is_ok());
+    let session = editor.reply(opening).unwrap()["sessionId"].as_str().unwrap().to_owned();
+    // It has had no prompt, so it is not left behind.
+    let list = world.run(&["list", "--json"]).code(0);
+    assert!(!list.out.contains(&session), "{list:#?}");
+}
+
+#[test]
+fn m_h1_a_session_that_can_not_be_opened_again_keeps_its_prompt() {
+    let world = World::new();
+    let mut editor = Editor::new(&world);
+    let session = editor.open(&world);
+    let prompt = editor.prompt(&session, "shell: touch made");
+    let (ask, _) = editor.asked("session/request_permission");
+    let config = std::fs::read_to_string(world.path("config/holdpoint/config.toml"));
+    world.config("not valid");
+    editor.fails("session/load", again(&world, &session));
+    world.config(&config.unwrap_or_default());
+    editor.choose(&ask, "allow_once");
+    assert_eq!(editor.reply(prompt).unwrap()["stopReason"], "end_turn");
+}
+
+#[test]
 fn m_h1_a_line_that_is_too_long_is_refused_with_its_limit() {
     let world = World::new();
     let mut editor = Editor::new(&world);

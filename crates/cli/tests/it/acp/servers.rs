@@ -34,6 +34,17 @@ fn m_h1_the_servers_of_an_editor_serve_its_sessions() {
         assert!(update.contains("marked"), "the server has its variables: {update}");
     };
     work(&mut editor);
+    // A live session keeps its servers, and the editor learns it.
+    let mut params = again(&world, &session);
+    params["mcpServers"] = json!([{ "name": "Other", "command": "false", "args": [], "env": [] }]);
+    editor.call("session/load", params);
+    let notice = editor.update("agent_message_chunk", |update| {
+        update["content"]["text"]
+            .as_str()
+            .is_some_and(|text| text.contains("keeps the MCP servers"))
+    });
+    assert!(notice["messageId"].is_string(), "{notice}");
+    work(&mut editor);
     // They are not saved: the editor that opens the session again brings them.
     editor.call("session/close", json!({ "sessionId": session }));
     let mut params = again(&world, &session);
