@@ -387,7 +387,6 @@ fn text_cut(message: &AssistantMessage) -> Option<Narration> {
     Some(Narration::TextCut(cut.item, Remark::new(Tone::Dim, "(cut here)")))
 }
 
-/// The words about a session that was rebuilt from its log.
 /// How a hosted agent continues the conversation; `None` if it begins one.
 fn agent_started(how: AgentStart) -> Option<Remark> {
     let (tone, text) = match how {
@@ -404,6 +403,7 @@ fn agent_started(how: AgentStart) -> Option<Remark> {
     Some(Remark::new(tone, text))
 }
 
+/// The words about a session that was rebuilt from its log.
 fn restored(cause: RestoreCause) -> Option<Remark> {
     match cause {
         RestoreCause::Panic => {

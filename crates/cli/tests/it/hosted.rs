@@ -4,6 +4,7 @@ mod calls;
 mod codex;
 mod ending;
 mod files;
+mod holds;
 mod inbox;
 mod installed;
 mod killed;

@@ -5,13 +5,13 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use holdpoint_common::EndedProcesses;
-use holdpoint_tools::shown::{last_lines, prose_line};
-use holdpoint_tools::{BackgroundJobs, Duplex, DuplexProcess, Exit, Lines, Processes, secrets};
+use holdpoint_tools::shown::last_lines;
+use holdpoint_tools::{BackgroundJobs, Duplex, DuplexProcess, Exit, Lines, Processes};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::protocol::INTERNAL_ERROR;
+use super::protocol::{INTERNAL_ERROR, error_text};
 
 /// The most bytes of one message. A larger one ends the connection. A diff has the whole text of a
 /// file, twice.
@@ -29,9 +29,6 @@ const MAX_LARGE: usize = MAX_UNREAD - 4 * 1024 * 1024;
 
 /// The most bytes of the id of a request. A line with a longer one is not a message.
 const MAX_ID: usize = 1024;
-
-/// The most bytes of the message of an error. The rest is left out, and secrets are masked.
-const MAX_ERROR: usize = 2 * 1024;
 
 /// A running agent. Dropping it ends the program.
 pub(super) struct Connection {
@@ -117,9 +114,7 @@ impl Message<'_> {
             (None, Some(id)) => {
                 let result = match (self.error, self.result) {
                     (Some(mut error), _) => {
-                        let end = error.message.floor_char_boundary(MAX_ERROR);
-                        let message = secrets::mask(&error.message[..end]);
-                        error.message = prose_line(&message).into_owned();
+                        error.message = error_text(&error.message);
                         Err(error)
                     }
                     (None, result) => Ok(result.or_else(|| nothing().ok())?),

@@ -42,7 +42,7 @@ pub(super) struct Link {
     model: Option<String>,
     /// How the agent got that session, until the session knows it.
     start: Option<AgentStart>,
-    /// Whether the agent's session has a prompt.
+    /// Whether the agent's own session has a prompt.
     is_used: bool,
     /// The user's approval of the start, where it needs one.
     pub(super) consent: Consent,
@@ -140,7 +140,7 @@ impl Link {
         self.running.iter_mut().for_each(|running| running.is_ready = true);
         self.own_session = Some(session);
         self.start = Some(how);
-        self.is_used = how != AgentStart::New;
+        self.is_used = matches!(how, AgentStart::Resumed | AgentStart::Loaded);
     }
 
     /// Chooses the model of the session that this reply has opened. A session that `continues` may
@@ -170,9 +170,17 @@ impl Link {
         self.own_session.as_deref()
     }
 
-    /// Notes the agent's own session from before a restart.
+    /// Whether the agent's own session has a prompt.
+    pub(super) fn is_used(&self) -> bool {
+        self.is_used
+    }
+
+    /// Notes the agent's own session from before a restart, which has a prompt.
     pub(super) fn know_session(&mut self, session: String) {
-        self.own_session.get_or_insert(session);
+        if self.own_session.is_none() {
+            self.own_session = Some(session);
+            self.is_used = true;
+        }
     }
 
     pub(super) fn set_failure(&mut self, why: String) {
@@ -210,7 +218,7 @@ impl Link {
             return Err(format!("{}: {why}", self.name));
         };
         let (start, text) = match (self.start.take(), before) {
-            (Some(AgentStart::New), Some(before)) => {
+            (Some(AgentStart::New | AgentStart::Replayed), Some(before)) => {
                 (Some(AgentStart::Replayed), format!("{before}{prompt}"))
             }
             (start, _) => (start, prompt),

@@ -9,6 +9,8 @@ use std::path::Path;
 
 use agent_client_protocol_schema::{ProtocolVersion, v1};
 use holdpoint_common::Usage;
+use holdpoint_tools::secrets;
+use holdpoint_tools::shown::prose_line;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -18,6 +20,9 @@ pub(super) use client_request::{
     output, text, unit,
 };
 pub(super) use model_choice::{ModelChoice, model_choice};
+
+/// The most bytes of the text of an error.
+const MAX_ERROR: usize = 2 * 1024;
 
 /// The names of requests and notifications.
 pub(super) mod method {
@@ -321,8 +326,17 @@ pub(super) fn not_chosen() -> impl Serialize {
     v1::RequestPermissionResponse::new(v1::RequestPermissionOutcome::Cancelled)
 }
 
+/// The text of an error that an agent has caused: at most [`MAX_ERROR`] bytes, on one line, without
+/// secrets.
+pub(super) fn error_text(text: &str) -> String {
+    let end = text.floor_char_boundary(MAX_ERROR);
+    prose_line(&secrets::mask(&text[..end])).into_owned()
+}
+
 fn read<T: serde::de::DeserializeOwned>(json: &RawValue) -> Result<T, String> {
-    serde_json::from_str(json.get()).map_err(|error| format!("its message can't be read: {error}"))
+    // The error may quote a long text of the agent.
+    serde_json::from_str(json.get())
+        .map_err(|error| format!("its message can't be read: {}", error_text(&error.to_string())))
 }
 
 fn announced(call: v1::ToolCall) -> CallUpdate {

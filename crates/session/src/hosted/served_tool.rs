@@ -160,7 +160,7 @@ impl<T: Serve> ServedTool<T> {
 }
 
 fn no_longer_waits() -> ToolError {
-    ToolError::failed("the agent no longer waits for this: nothing was done")
+    ToolError::failed("the agent no longer waits for the request: nothing was done")
 }
 
 impl<T: Serve> Tool for ServedTool<T> {

@@ -121,8 +121,9 @@ async fn introduce(
             Err(error) => tracing::info!(?error, "an agent can't continue its session"),
         }
     }
+    let how = if link.is_used() { AgentStart::Replayed } else { AgentStart::New };
     let session = new_session(link, Some(&introduction), folder).await?;
-    Ok((session, AgentStart::New))
+    Ok((session, how))
 }
 
 /// Opens a new session of the agent, with the model that it is to use. Returns its id.

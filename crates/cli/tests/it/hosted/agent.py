@@ -14,6 +14,7 @@ stop REASON         end the turn for this reason
 session             report the id of the session
 spin                write text until the turn is cancelled, or a file `quiet` exists
 hang                never answer, whatever is sent
+until PATH          wait until the file exists
 die CODE            exit at once
 garbage N           write N lines that are not messages
 huge N              write a message with N bytes of text
@@ -141,6 +142,10 @@ class Agent(acp.Agent):
     async def step_hang(self, _):
         os.write(2, b"hanging\n")
         os.system("sleep 1000")
+
+    async def step_until(self, path):
+        while not os.path.exists(path):
+            await asyncio.sleep(0.01)
 
     async def step_die(self, code):
         os.write(2, b"dying as told\n")

@@ -231,16 +231,12 @@ fn m_h3_codex_continues_its_session_after_a_killed_daemon() {
         prompt(&world, "say Continued.");
         let log = log_of(&world);
         assert!(log.contains("All done."), "round {round}, moment {moment}: {log}");
-        // Codex continues its session, or the transcript says that it has another one. If it was
-        // killed before its first answer, and has not saved its session, it gets both prompts.
+        // Codex continues its session, or the transcript says that it has another one.
         let starts = starts(&world);
         let (own, _) = &starts[0];
         let is_own = starts.iter().all(|(session, _)| session == own);
         let is_shown = log.contains("it got the conversation so far as text");
-        let prompt = responses::prompts(&last_request(&server)).pop().unwrap();
-        let has_both = before == 0 && prompt.contains("run: touch made");
-        let is_whole = is_own || is_shown || has_both;
-        assert!(is_whole, "round {round}, moment {moment}: {starts:?} {prompt} {log}");
+        assert!(is_own || is_shown, "round {round}, moment {moment}: {starts:?} {log}");
         world.run(&["close", "one"]).code(0);
         assert_eq!(living(&world), [""; 0], "round {round}, moment {moment}");
     }

@@ -67,6 +67,27 @@ fn m_h3_an_agent_that_cannot_continue_gets_the_conversation_as_text() {
     assert_eq!(hows, [AgentStart::New, AgentStart::Replayed]);
 }
 
+/// The request for the next turn then has both prompts as one, and nothing before it.
+#[test]
+fn m_h3_an_agent_that_lost_its_session_before_its_first_answer_is_said_to_have_another() {
+    let world = World::new();
+    let agent = scripted(&world, "no-load");
+    world.run(&["new", "--agent", &agent, "--name", "one", "until answered"]).code(0);
+    let by = Instant::now() + patience();
+    while starts(&world).is_empty() {
+        assert!(Instant::now() < by, "the agent starts");
+    }
+    kill_process(world.daemon().unwrap(), Signal::KILL).unwrap();
+    std::fs::write(world.work("answered"), "").unwrap();
+    world.run(&["wait", "one", "--for", "idle"]).code(0);
+    let log = prompt(&world, "repeat everything");
+    let heard = log.split("heard: ").nth(1).expect("the agent repeats its prompt");
+    assert!(heard.contains("until answered") && heard.contains("repeat everything"), "{log}");
+    assert!(log.contains("it got the conversation so far as text"), "{log}");
+    let hows: Vec<_> = starts(&world).into_iter().map(|(_, how)| how).collect();
+    assert_eq!(hows, [AgentStart::New, AgentStart::Replayed]);
+}
+
 #[test]
 fn m_h3_each_iteration_of_a_run_is_a_new_session_of_the_agent() {
     let world = World::new();

@@ -170,7 +170,7 @@ fn m_h3_an_ask_of_a_request_survives_a_crash_without_an_effect() {
     world.run(&["approve", &open_asks(&world)[0]]).code(0);
     world.run(&["wait", "one"]).code(0);
     let log = log_of(&world);
-    assert!(log.contains("the agent no longer waits for this"), "{log}");
+    assert!(log.contains("the agent no longer waits for the request"), "{log}");
     assert!(!world.work("a.txt").exists(), "{log}");
 }
 
