@@ -14,6 +14,13 @@ use crate::table::{Amount, Samples, Table};
 
 const STARTS: usize = 50;
 const EVENTS: usize = 200;
+const CANCELS: usize = 100;
+
+/// A turn that streams words and then runs a command, until it is cancelled.
+const TURN: &str = "say@200 Some words before the command runs its two processes.\n\
+                    shell: sleep 1000 & echo runs; sleep 1000";
+/// The most messages of this turn before its command runs.
+const MESSAGES: usize = 13;
 
 pub(crate) fn measure(table: &Table) {
     if table.wants("acp", &["acp: start to initialize answered"]) {
@@ -37,6 +44,16 @@ pub(crate) fn measure(table: &Table) {
         );
         table.note("   … p99", delays.p99());
     }
+    if table.wants("acp", &["acp: cancel to its reply"]) {
+        let cancelled = cancels();
+        table.figure_beside(
+            Floor::Kill,
+            "acp: cancel to its reply, p99 (t-F15)",
+            cancelled.p99(),
+            Amount::ms(2_000),
+        );
+        table.note("   … median", cancelled.median());
+    }
 }
 
 /// A running agent.
@@ -54,10 +71,29 @@ impl Agent {
         Self { child, input, output: BufReader::new(output) }
     }
 
-    /// Sends a request and reads lines up to its result.
-    fn call(&mut self, id: u64, method: &str, params: &Value) -> Value {
+    /// Starts an agent with a session. Returns the id of the session.
+    fn with_session(state: &StateDir) -> (Self, String) {
+        let mut agent = Self::start(state);
+        agent.call(1, "initialize", &json!({ "protocolVersion": 1 }));
+        let folder = json!({ "cwd": state.folder(), "mcpServers": [] });
+        let opened = agent.call(2, "session/new", &folder);
+        let session = opened["sessionId"].as_str().unwrap().to_owned();
+        (agent, session)
+    }
+
+    fn send(&mut self, id: u64, method: &str, params: &Value) {
         let request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
         writeln!(self.input, "{request}").unwrap();
+    }
+
+    /// Sends a request and reads lines up to its result.
+    fn call(&mut self, id: u64, method: &str, params: &Value) -> Value {
+        self.send(id, method, params);
+        self.result(id)
+    }
+
+    /// Reads lines up to the result of this request.
+    fn result(&mut self, id: u64) -> Value {
         loop {
             let message = self.read();
             if message["id"] == id {
@@ -90,10 +126,7 @@ fn start(state: &StateDir) -> Duration {
 /// The delays from each event at a client that is attached directly to its line at the editor.
 fn events() -> Samples {
     let state = StateDir::new();
-    let mut agent = Agent::start(&state);
-    agent.call(1, "initialize", &json!({ "protocolVersion": 1 }));
-    let folder = json!({ "cwd": state.folder(), "mcpServers": [] });
-    let session = agent.call(2, "session/new", &folder)["sessionId"].as_str().unwrap().to_owned();
+    let (agent, session) = Agent::with_session(&state);
     let (sender, lines) = std::sync::mpsc::channel();
     let Agent { mut child, input, mut output } = agent;
     std::thread::spawn(move || {
@@ -138,4 +171,37 @@ fn events() -> Samples {
     assert!(child.wait().unwrap().success());
     state.succeed(&["daemon", "stop"]);
     Samples::new(delays)
+}
+
+/// The times from cancels of turns, each after a random message of the turn, to their replies. Every
+/// second cancel waits until the command of the turn runs.
+fn cancels() -> Samples {
+    let state = StateDir::new();
+    state.configure("policy = \"all\"\n[sandbox]\nlevel = \"off\"\n");
+    let (mut agent, session) = Agent::with_session(&state);
+    let prompt = json!({ "sessionId": session, "prompt": [{ "type": "text", "text": TURN }] });
+    let mut took = Vec::with_capacity(CANCELS);
+    for (round, id) in (3..).enumerate().take(CANCELS) {
+        let moment = match round % 2 {
+            0 => usize::MAX,
+            _ => fastrand::usize(0..MESSAGES),
+        };
+        agent.send(id, "session/prompt", &prompt);
+        for _ in 0..moment {
+            let update = &agent.read()["params"]["update"];
+            let is_output = update["sessionUpdate"] == "tool_call_update";
+            if is_output && update["content"].to_string().contains("runs") {
+                break;
+            }
+        }
+        let since = Instant::now();
+        let cancel = json!({ "sessionId": session });
+        let cancel = json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": cancel });
+        writeln!(agent.input, "{cancel}").unwrap();
+        assert_eq!(agent.result(id)["stopReason"], "cancelled");
+        took.push(since.elapsed());
+    }
+    agent.end();
+    state.succeed(&["daemon", "stop"]);
+    Samples::new(took)
 }

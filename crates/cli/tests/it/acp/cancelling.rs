@@ -1,11 +1,17 @@
 //! Cancelling: a cancelled prompt is replied to when everything of its turn has ended.
 
-use std::time::Duration;
-
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::editor::Editor;
 use crate::world::{World, rounds};
+
+/// An answer that streams until it is cancelled, and one that runs a command until then.
+const STREAMING: &str = "say@200 Some words before the silence and then the last.\nhang";
+const RUNNING: &str = "say@200 Some words before the command runs its two processes.\n\
+                       shell: sleep 1000 & echo runs; sleep 1000";
+
+/// The number of words in each of them.
+const WORDS: usize = 9;
 
 #[test]
 fn t_f15_a_cancel_at_any_moment_ends_everything_before_its_reply() {
@@ -13,24 +19,70 @@ fn t_f15_a_cancel_at_any_moment_ends_everything_before_its_reply() {
     world.config("policy = \"all\"\n");
     let mut editor = Editor::new(&world);
     let session = editor.open(&world);
-    let script = "say@200 Some words before the command runs.\n\
-                  shell: sleep 1000 & sleep 1000\n---\nsay@200 And many more words after it.";
-    for round in 0..rounds(8, 100) {
+    let (mut streaming, mut running) = (0, 0);
+    for round in 0..rounds(12, 100) {
+        // Every third turn is silent in the middle of its answer, and every third one is cancelled
+        // when its command runs.
+        let (script, moment) = match round % 3 {
+            0 => (STREAMING, fastrand::usize(1..=WORDS)),
+            1 => (RUNNING, usize::MAX),
+            _ => (RUNNING, fastrand::usize(0..WORDS + 4)),
+        };
         let prompt = editor.prompt(&session, script);
-        std::thread::sleep(Duration::from_millis(fastrand::u64(0..400)));
+        let before = editor.seen.len();
+        // An editor that reads slowly gets several words in one message.
+        let is_early = |seen: &[Value]| {
+            seen.iter().filter(|message| is_of_turn(message)).count() < moment
+                && !seen.iter().any(is_last)
+        };
+        while is_early(&editor.seen[before..]) {
+            editor.receive("the moment of the cancel");
+        }
         match round % 2 {
             0 => editor.notify("session/cancel", json!({ "sessionId": session })),
             _ => editor.notify("$/cancel_request", json!({ "requestId": prompt })),
         }
         let reply = editor.reply(prompt).unwrap();
         assert_eq!(reply["stopReason"], "cancelled", "{reply}");
-        let receipt = &reply["_meta"]["holdpoint"]["receipt"];
-        assert!(receipt["processes"].is_object(), "{reply}");
+        let about = &reply["_meta"]["holdpoint"];
+        let processes = &about["receipt"]["processes"];
+        let ended = ["terminated", "killed"].map(|end| processes[end].as_u64());
+        // A prompt that was still queued never ran.
+        assert!(ended.iter().all(Option::is_some) || about["returned"] == true, "{reply}");
+        assert!(processes.get("notEnded").is_none(), "{reply}");
         let sleeping =
             world.census.living().into_iter().filter(|(_, line)| line.contains("sleep 1000"));
         assert_eq!(sleeping.count(), 0, "round {round}: a process has outlived the reply");
+        let is_shown = |shown| editor.seen[before..].iter().any(|seen| kind(seen) == Some(shown));
+        match is_shown("tool_call") {
+            true => running += usize::from(ended.iter().flatten().sum::<u64>() > 0),
+            false => streaming += usize::from(is_shown("agent_message_chunk")),
+        }
     }
+    let third = rounds(12, 100) / 3;
+    assert!(streaming >= third && running >= third, "{streaming} streaming, {running} running");
     assert_eq!(editor.play(&session, "say Still here."), "end_turn");
+}
+
+/// The kind of an update.
+fn kind(message: &Value) -> Option<&str> {
+    message["params"]["update"]["sessionUpdate"].as_str()
+}
+
+/// Whether a message is a part of an answer or of a call.
+fn is_of_turn(message: &Value) -> bool {
+    matches!(kind(message), Some("agent_message_chunk" | "tool_call" | "tool_call_update"))
+}
+
+/// Whether no further message of a turn follows before its cancel: its command runs, or the last
+/// word of its answer was shown.
+fn is_last(message: &Value) -> bool {
+    let content = message["params"]["update"]["content"].to_string();
+    match kind(message) {
+        Some("tool_call_update") => content.contains("runs"),
+        Some("agent_message_chunk") => content.contains("last"),
+        _ => false,
+    }
 }
 
 #[test]

@@ -171,13 +171,19 @@ impl Editor {
                 }
             }
             next = self.seen.len();
-            let Ok(line) = self.lines.recv_timeout(patience()) else {
-                panic!("no message for {what}: {:#?}", self.seen);
-            };
-            let message = self.read(&line);
-            self.seen.push(message);
-            self.taken.push(false);
+            self.receive(what);
         }
+    }
+
+    /// Waits for the next message. It ends no wait.
+    #[track_caller]
+    pub(super) fn receive(&mut self, what: &str) {
+        let Ok(line) = self.lines.recv_timeout(patience()) else {
+            panic!("no message for {what}: {:#?}", self.seen);
+        };
+        let message = self.read(&line);
+        self.seen.push(message);
+        self.taken.push(false);
     }
 
     /// The updates of this kind so far.
