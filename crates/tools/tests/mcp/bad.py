@@ -83,6 +83,11 @@ def call(request):
                 time.sleep(0.01)
         threading.Thread(target=work, daemon=True).start()
         return
+    if KIND == "steady":
+        for n in range(arguments["reports"]):
+            send({"jsonrpc": "2.0", "method": "notifications/progress",
+                  "params": {"progressToken": request["params"]["_meta"]["progressToken"], "progress": n}})
+            time.sleep(0.1)
     if KIND == "asks-and-works":
         return elicit(message="Go on?", requestedSchema=FORM)
     if KIND == "withdraws":

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use holdpoint_common::McpServer;
 use holdpoint_tools::ToolError;
-use holdpoint_tools::testing::{Bench, rounds};
+use holdpoint_tools::testing::{Bench, full, rounds};
 use serde_json::json;
 
 use super::session::{GRACE, Session, bad};
@@ -118,6 +118,24 @@ fn m_h2_a_call_without_progress_ends_at_its_time_limit() {
     let error = called.result.unwrap_err().to_string();
     assert!(error.ends_with("it did not react to the cancel either, and was ended"), "{error}");
     assert_eq!(session.census.living(), []);
+}
+
+#[test]
+fn m_h2_progress_extends_the_time_limit_of_a_call_but_not_the_hard_limit() {
+    let mut session = Session::of(McpServer { timeout_s: 5, ..bad("steady") });
+    session.names();
+    // It reports ten times a second, and works for longer than its time limit.
+    let output = session.output("work", json!({"reports": 70}));
+    assert!(output.starts_with("[0]\n[1]\n") && output.contains("worked"), "{output}");
+    if full() {
+        // It takes ten minutes.
+        let called = session.call("mcp__s__work", json!({"reports": 1_000_000_000}));
+        let error = called.result.unwrap_err().to_string();
+        let expected = "MCP server `s`: no answer in 600 s; it did not react to the cancel either";
+        assert!(error.starts_with(expected), "{error}");
+        assert_eq!(session.census.living(), []);
+    }
+    session.end();
 }
 
 #[test]
