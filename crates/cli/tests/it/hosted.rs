@@ -1,6 +1,7 @@
 //! End-to-end tests of hosted agents: agents of the protocol as the model and the tools of sessions.
 
 mod calls;
+mod clients;
 mod codex;
 mod ending;
 mod files;
