@@ -1,8 +1,9 @@
 //! Prompts: their text, their updates, and the reason of their end.
 
+use holdpoint_tests::model_server::{ModelServer, Reply};
 use serde_json::{Value, json};
 
-use super::editor::{Editor, folder};
+use super::editor::{Editor, again, folder};
 use crate::world::World;
 
 #[test]
@@ -179,4 +180,148 @@ fn m_h1_a_prompt_with_the_id_of_an_open_one_is_refused() {
     editor.notify("session/cancel", json!({ "sessionId": session }));
     editor.update("session_info_update", |update| update["title"] == "shell: touch made");
     world.run(&["wait", &session]).code(0);
+}
+
+/// A world whose model is the server, with a window of 10,000 tokens.
+fn world_of(server: &ModelServer) -> World {
+    let world = World::new();
+    world.config(&format!(
+        "model = \"openai/scripted\"\n[providers.openai]\nbase_url = \"{}\"\n\
+         [models.\"openai/scripted\"]\nwindow = 10000\n",
+        server.base_url()
+    ));
+    world
+}
+
+#[test]
+fn m_h1_links_and_embedded_text_of_a_prompt_reach_the_model() {
+    let server = ModelServer::start();
+    server.reply(Reply::text(["Done."]));
+    let world = world_of(&server);
+    let mut editor = Editor::new(&world);
+    let session = editor.open(&world);
+    let link = |uri: &str| json!({ "type": "resource_link", "name": "n", "uri": uri });
+    let resource = json!({ "uri": "file:///w/c.md", "mimeType": "text/markdown", "text": "# C\n" });
+    let prompt = json!([
+        { "type": "text", "text": "Compare " },
+        link("file:///w/a%20b.rs"),
+        { "type": "text", "text": " with " },
+        link("https://example.com/d"),
+        { "type": "text", "text": " and " },
+        { "type": "resource", "resource": resource },
+        { "type": "text", "text": "." },
+    ]);
+    let params = json!({ "sessionId": session, "prompt": prompt });
+    assert_eq!(editor.call("session/prompt", params)["stopReason"], "end_turn");
+    let expected = "Compare /w/a b.rs with https://example.com/d and /w/c.md.\n\n\
+                    Contents of /w/c.md:\n```\n# C\n```";
+    assert_eq!(server.request(0).prompt().as_deref(), Some(expected));
+    server.assert_no_violations();
+}
+
+#[test]
+fn m_h1_usage_reaches_the_editor_after_each_step_and_when_it_loads() {
+    let server = ModelServer::start();
+    server.reply(Reply::calls([("list_dir", "{}")])).reply(Reply::text(["Done."]));
+    let world = world_of(&server);
+    let mut editor = Editor::new(&world);
+    let session = editor.open(&world);
+    assert_eq!(editor.play(&session, "Look."), "end_turn");
+    let usage = |editor: &Editor| {
+        let updates = editor.updates("usage_update").into_iter();
+        updates.map(|update| (update["used"].clone(), update["size"].clone())).collect::<Vec<_>>()
+    };
+    // The server counts 11 tokens in and 7 out, each time. The limit is less than the window, which
+    // has room for the answer.
+    let shown: Value =
+        serde_json::from_str(&world.run(&["show", "--json", &session]).code(0).out).unwrap();
+    let limit = shown["context"]["limit"].clone();
+    assert!(limit.as_u64().is_some_and(|limit| limit < 10_000), "{shown}");
+    let step = (json!(18), limit);
+    assert_eq!(usage(&editor), [step.clone(), step.clone()]);
+    drop(editor);
+    let mut editor = Editor::new(&world);
+    editor.call("session/resume", again(&world, &session));
+    editor.update("usage_update", |_| true);
+    assert_eq!(usage(&editor), [step]);
+}
+
+#[test]
+fn m_h1_tasks_reach_the_editor_as_a_plan() {
+    let world = World::new();
+    let mut editor = Editor::new(&world);
+    let session = editor.open(&world);
+    let script = "call tasks {\"action\": \"add\", \"titles\": [\"one\", \"two\"]}\n---\n\
+                  call tasks {\"action\": \"start\"}\n---\n\
+                  call tasks {\"action\": \"finish\"}\n---\n\
+                  call tasks {\"action\": \"drop\", \"task\": 2}\n---\nsay Done.";
+    assert_eq!(editor.play(&session, script), "end_turn");
+    let plan = |update: &Value| {
+        let entries = update["entries"].as_array().unwrap().iter();
+        let entry = |entry: &Value| format!("{} {}", entry["content"], entry["status"]);
+        entries.map(entry).collect::<Vec<_>>().join(", ").replace('"', "")
+    };
+    let plans: Vec<_> = editor.updates("plan").into_iter().map(plan).collect();
+    let expected = [
+        "one pending, two pending",
+        "one in_progress, two pending",
+        "one completed, two pending",
+        "one completed",
+    ];
+    // Added tasks can be shown one by one.
+    assert_eq!(plans[plans.len().saturating_sub(expected.len())..], expected);
+    drop(editor);
+    let mut editor = Editor::new(&world);
+    editor.call("session/load", again(&world, &session));
+    assert_eq!(plan(&editor.update("plan", |_| true)), expected[3]);
+    assert_eq!(editor.updates("plan").len(), 1, "the history has no older plans");
+}
+
+#[test]
+fn m_h1_the_output_of_a_command_fills_a_terminal_of_the_editor_while_it_runs() {
+    let world = World::new();
+    world.config("policy = \"all\"\n");
+    let mut editor = Editor::with(&world, json!({ "_meta": { "terminal_output": true } }));
+    let session = editor.open(&world);
+    let script = "shell: echo first; until [ -e go ]; do sleep 0.02; done; echo second; exit 3";
+    let prompt = editor.prompt(&session, script);
+    let call = editor.update("tool_call", |_| true);
+    let id = call["toolCallId"].as_str().unwrap().to_owned();
+    let folder = world.work("").canonicalize().unwrap();
+    assert_eq!(call["_meta"]["terminal_info"], json!({ "terminal_id": id, "cwd": folder }));
+    assert_eq!(call["content"], json!([{ "type": "terminal", "terminalId": id }]));
+    let has_data = |update: &Value| update["_meta"]["terminal_output"].is_object();
+    let shown = editor.update("tool_call_update", has_data);
+    let output = json!({ "terminal_id": id, "data": "first\n" });
+    assert_eq!(shown["_meta"]["terminal_output"], output);
+    std::fs::write(world.work("go"), "").unwrap();
+    assert_eq!(editor.reply(prompt).unwrap()["stopReason"], "end_turn");
+    let updates = editor.updates("tool_call_update");
+    let data = updates.iter().filter_map(|it| it["_meta"]["terminal_output"]["data"].as_str());
+    let data = data.collect::<String>();
+    assert!(data.starts_with("first\nsecond\n") && data.contains("exit code 3"), "{data}");
+    assert_eq!(data.matches("first").count(), 1, "{data}");
+    let last = updates.last().unwrap();
+    let exit = json!({ "terminal_id": id, "exit_code": 1, "signal": null });
+    assert_eq!((&last["_meta"]["terminal_exit"], &last["status"]), (&exit, &json!("failed")));
+}
+
+/// An editor without terminals gets all of the output as text.
+#[test]
+fn m_h1_the_output_of_a_command_reaches_the_editor_as_text_while_it_runs() {
+    let world = World::new();
+    world.config("policy = \"all\"\n");
+    let mut editor = Editor::new(&world);
+    let session = editor.open(&world);
+    let script = "shell: echo first; until [ -e go ]; do sleep 0.02; done; echo second";
+    let prompt = editor.prompt(&session, script);
+    let text = |update: &Value| update["content"][0]["content"]["text"].clone();
+    let shown = editor.update("tool_call_update", |update| text(update).is_string());
+    assert_eq!(text(&shown), "```\nfirst\n```");
+    std::fs::write(world.work("go"), "").unwrap();
+    assert_eq!(editor.reply(prompt).unwrap()["stopReason"], "end_turn");
+    let last = editor.updates("tool_call_update").pop().unwrap();
+    let all = text(last);
+    assert!(all.as_str().unwrap().contains("first\nsecond\n"), "{last}");
+    assert_eq!(last["status"], "completed");
 }
