@@ -1,12 +1,13 @@
 //! Faults: wrong messages of an editor, a daemon that dies, and noise.
 
 use std::io::Write;
+use std::time::Instant;
 
 use rustix::process::{Signal, kill_process};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::editor::{Editor, again, folder};
-use crate::world::{World, rounds, wait};
+use crate::world::{World, patience, rounds, wait};
 
 #[test]
 fn m_h1_a_malformed_line_is_answered_and_the_connection_stays() {
@@ -119,6 +120,43 @@ fn m_h1_the_first_request_must_introduce_the_editor() {
     assert_eq!(editor.call("initialize", json!({ "protocolVersion": 1 }))["protocolVersion"], 1);
 }
 
+/// Kills the daemon.
+fn kill(world: &World) {
+    kill_process(world.daemon().unwrap(), Signal::KILL).unwrap();
+}
+
+/// Checks the error of a prompt whose daemon has died.
+fn check_death(error: &Value) {
+    assert!(error["message"].as_str().unwrap().contains("restarted"), "{error}");
+}
+
+/// A daemon that dies while a command runs.
+fn die_in_a_command(world: &World, editor: &mut Editor, session: &str) {
+    let prompt = editor.prompt(session, "shell: echo runs; sleep 1000");
+    editor.update("tool_call_update", |update| update["content"].to_string().contains("runs"));
+    kill(world);
+    check_death(&editor.reply(prompt).unwrap_err());
+    let by = Instant::now() + patience();
+    while world.census.living().iter().any(|(_, line)| line.contains("sleep 1000")) {
+        assert!(Instant::now() < by, "{:?}", world.census.living());
+    }
+}
+
+/// A daemon that dies while an ask is open, which stays open.
+fn die_in_an_ask(world: &World, editor: &mut Editor, session: &str) {
+    let mode = |mode: &str| json!({ "sessionId": session, "modeId": mode });
+    editor.call("session/set_mode", mode("ask"));
+    let prompt = editor.prompt(session, "shell: touch made\n---\nsay Made.");
+    let (id, _) = editor.asked("session/request_permission");
+    kill(world);
+    world.run(&["wait", session, "--for", "ask"]).code(0);
+    assert!(!world.work("made").exists());
+    editor.choose(&id, "allow_once");
+    assert_eq!(editor.reply(prompt).unwrap()["stopReason"], "end_turn");
+    std::fs::remove_file(world.work("made")).unwrap();
+    editor.call("session/set_mode", mode("all"));
+}
+
 /// The editor reads and checks every line.
 #[test]
 fn t_f14_every_line_is_a_message_through_crashes_and_noise() {
@@ -131,12 +169,13 @@ fn t_f14_every_line_is_a_message_through_crashes_and_noise() {
                  say After \\n{}\\n noise.";
     for round in 0..rounds(20, 1000) {
         match round % 10 {
+            1 => die_in_a_command(&world, &mut editor, &session),
+            2 => die_in_an_ask(&world, &mut editor, &session),
             3 => {
                 let prompt = editor.prompt(&session, "say One.\nhang");
                 editor.update("agent_message_chunk", |update| update["content"]["text"] == "One.");
-                kill_process(world.daemon().unwrap(), Signal::KILL).unwrap();
-                let error = editor.reply(prompt).unwrap_err();
-                assert!(error["message"].as_str().unwrap().contains("restarted"), "{error}");
+                kill(&world);
+                check_death(&editor.reply(prompt).unwrap_err());
             }
             6 => {
                 let prompt = editor.prompt(&session, "fail no luck");
@@ -144,6 +183,34 @@ fn t_f14_every_line_is_a_message_through_crashes_and_noise() {
             }
             _ => assert_eq!(editor.play(&session, noise), "end_turn", "round {round}"),
         }
+    }
+}
+
+/// The history is larger than the buffers between the daemon and the editor.
+#[test]
+fn t_f14_a_session_is_loaded_again_after_a_daemon_that_died_during_a_replay() {
+    const MESSAGES: usize = 12;
+    const BYTES: usize = 400_000;
+    let world = World::new();
+    let mut editor = Editor::new(&world);
+    let session = editor.open(&world);
+    let flood = format!("flood 400 {}\ncall list_dir {{}}\n---\n", BYTES / 400);
+    assert_eq!(editor.play(&session, &flood.repeat(MESSAGES)), "end_turn");
+    drop(editor);
+    for round in 0..rounds(3, 50) {
+        let mut editor = Editor::new(&world);
+        let load = editor.send("session/load", again(&world, &session));
+        for _ in 0..=round % 4 {
+            editor.update("agent_message_chunk", |_| true);
+        }
+        kill(&world);
+        // The session is opened, or the request fails.
+        let _ = editor.reply(load);
+        drop(editor);
+        let mut editor = Editor::new(&world);
+        editor.call("session/load", again(&world, &session));
+        assert!(editor.text("agent_message_chunk").len() >= MESSAGES * BYTES, "round {round}");
+        assert_eq!(editor.play(&session, "say Continued."), "end_turn");
     }
 }
 
@@ -191,7 +258,7 @@ fn m_h1_standard_output_has_messages_only() {
     let lines = String::from_utf8(output.stdout).unwrap();
     assert!(!lines.is_empty());
     for line in lines.lines() {
-        let message: serde_json::Value = serde_json::from_str(line).unwrap();
+        let message: Value = serde_json::from_str(line).unwrap();
         assert_eq!(message["jsonrpc"], "2.0");
     }
 }
