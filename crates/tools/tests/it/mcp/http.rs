@@ -1,7 +1,10 @@
 //! Servers over streamable HTTP that we did not write.
 
+use std::fs;
+use std::path::Path;
+
 use holdpoint_common::{AskRequest, McpServer, QuestionReply, QuestionResponse};
-use holdpoint_tools::testing::{Calling, rounds};
+use holdpoint_tools::testing::{Bench, Calling, rounds};
 use holdpoint_tools::{AskReply, ToolError};
 use serde_json::json;
 
@@ -83,5 +86,29 @@ fn m_h2_a_server_of_the_modern_era_is_called_over_http() {
     assert!(sum.starts_with("42\n"), "{sum}");
     let slow = session.output("slow", json!({"steps": 3}));
     assert!(slow.contains("[2/3] step 2\n") && slow.contains("finished"), "{slow}");
+    session.end();
+}
+
+#[test]
+fn m_h2_server_filesystem_is_called_over_http_through_a_bridge() {
+    let (folder, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let server = HttpServer::filesystem(folder.path());
+    let bench = Bench::within(folder.path().canonicalize().unwrap());
+    let mut session = Session::with(bench, None, [("s", server.settings())]);
+    let names = session.names();
+    assert!(names.contains(&"mcp__s__read_text_file".to_owned()), "{names:?}");
+    let root = session.bench.root().to_owned();
+    let write = |session: &mut Session, folder: &Path| {
+        let input = json!({"path": folder.join("new"), "content": "by a server"});
+        session.call("mcp__s__write_file", input)
+    };
+    let called = write(&mut session, &root);
+    assert!(!called.result.unwrap().failed, "{}", called.output);
+    assert_eq!(fs::read_to_string(root.join("new")).unwrap(), "by a server");
+    let read = session.output("read_text_file", json!({"path": root.join("new")}));
+    assert!(read.contains("by a server"), "{read}");
+    let called = write(&mut session, outside.path());
+    assert!(called.result.unwrap().failed, "{}", called.output);
+    assert!(!outside.path().join("new").exists());
     session.end();
 }

@@ -1,6 +1,7 @@
 //! Programs that are MCP servers over HTTP, for tests.
 
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
@@ -20,7 +21,9 @@ impl HttpServer {
     fn start(command: &mut Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let port = lines.find_map(|line| line.unwrap().rsplit(' ').next()?.parse().ok());
+        // A program can also print the port that it was given, which is 0.
+        let port = |line: String| line.rsplit(' ').next()?.parse().ok().filter(|port| *port > 0);
+        let port = lines.find_map(|line| port(line.unwrap()));
         // The program must be able to print more.
         std::thread::spawn(move || lines.for_each(drop));
         Self { child, port: port.expect("a port") }
@@ -40,6 +43,19 @@ impl HttpServer {
         let command = &mut Command::new("node");
         command.arg("--require").arg(preload).arg(script).arg(transport);
         Self::start(command.env("PORT", "0"))
+    }
+
+    /// The server `server-filesystem`, which speaks only over standard input and output, for this
+    /// folder and behind a bridge to HTTP.
+    pub(super) fn filesystem(folder: &Path) -> Self {
+        let bridge = installed::npm("../supergateway/dist/index.js");
+        let server = installed::npm("server-filesystem/dist/index.js");
+        let preload = installed::folder().join("port.cjs");
+        let command = &mut Command::new(installed::node());
+        command.arg("--require").arg(preload).arg(bridge);
+        command.args(["--outputTransport", "streamableHttp", "--stateful", "--port", "0"]);
+        command.args(["--stdio", &format!("node '{server}' '{}'", folder.display())]);
+        Self::start(command)
     }
 
     /// A server of the modern era.
