@@ -1,12 +1,25 @@
 //! Third-party agents, against the scripted model server.
 
+use std::io::{BufRead, BufReader};
+use std::time::Instant;
+
 use holdpoint_common::{AgentStart, Fact, TurnFact};
 use holdpoint_tests::model_server::{ModelServer, Reply, Request};
+use rustix::process::{Signal, kill_process};
 use serde_json::json;
 
 use super::calls::open_asks;
 use super::installed;
-use crate::world::{Ran, World};
+use super::log_of;
+use super::restarting::starts;
+use crate::world::{Ran, World, patience, rounds};
+
+/// The newest instruction in a prompt. Agents add text of their own, and one that can't continue its
+/// session gets earlier prompts, too.
+fn instruction(prompt: &str) -> &str {
+    let starts = ["run: ", "call: ", "say "].iter().filter_map(|word| prompt.rfind(word));
+    starts.max().and_then(|start| prompt[start..].lines().next()).unwrap_or_default()
+}
 
 /// A server whose model runs the command in the prompt, after `run: `, and then is done.
 fn server() -> ModelServer {
@@ -15,8 +28,7 @@ fn server() -> ModelServer {
         let messages = request.body["messages"].as_array().unwrap();
         let is_result = messages.last().is_some_and(|message| message["role"] == "tool");
         let prompt = request.texts("user").pop().unwrap_or_default();
-        let command = prompt.split("run: ").nth(1).and_then(|rest| rest.lines().next());
-        match command {
+        match instruction(&prompt).strip_prefix("run: ") {
             // A request for a title has no tools.
             _ if request.body["tools"].as_array().is_none_or(Vec::is_empty) => {
                 Reply::text(["A title"])
@@ -120,16 +132,14 @@ fn gemini_server() -> ModelServer {
         let contents = request.body["contents"].as_array().unwrap();
         let last = contents.last().unwrap().to_string();
         let prompt = request.prompt().unwrap_or_default();
-        let command = prompt.rsplit("run: ").next().and_then(|rest| rest.lines().next());
-        let call = prompt.rsplit("call: ").next().and_then(|rest| rest.lines().next());
-        let call = call.and_then(|call| call.split_once(' '));
-        match command {
+        let line = instruction(&prompt);
+        let call = line.strip_prefix("call: ").and_then(|call| call.split_once(' '));
+        match (line.strip_prefix("run: "), call) {
             _ if last.contains("functionResponse") => Reply::text(["All ", "done."]),
-            _ if prompt.contains("call: ") => {
-                let (tool, arguments) = call.unwrap();
+            (_, Some((tool, arguments))) => {
                 Reply::stream().call(0, tool, arguments).finish("tool_calls")
             }
-            Some(command) if prompt.contains("run: ") && !last.contains("functionResponse") => {
+            (Some(command), _) => {
                 let arguments = json!({ "command": command, "description": "A test" });
                 let call = Reply::stream().call(0, "run_shell_command", &arguments.to_string());
                 call.finish("tool_calls")
@@ -185,19 +195,24 @@ fn m_h3_gemini_is_approved_denied_and_interrupted() {
     world.run(&["wait", "one"]).code(0);
     let log = world.run(&["logs", "one"]).code(0).out;
     assert!(log.contains("the agent was started again, and "), "{log}");
-    // Gemini saves its own conversation late. If the interrupt has ended it in between, a strict server
-    // refuses the rest of the conversation, and the session says so.
-    if server.violations().iter().any(|why| why.contains("which was not called")) {
+    // Gemini saves the result of a call also as a message of the user. Unless it has merged both by
+    // then, the conversation that it loads has the result twice. A strict server refuses that, also
+    // with each later prompt, and the session says so. Another session is not affected.
+    let is_refused = server.violations().iter().any(|why| why.contains("which was not called"));
+    let session = if is_refused { "two" } else { "one" };
+    if is_refused {
         assert!(log.contains("failed: the agent failed: gemini: it reported: "), "{log}");
-    } else {
-        assert_eq!(open_asks(&world).len(), 1, "{log} {:?}", server.violations());
-        world.run(&["approve", &open_asks(&world)[0]]).code(0);
-        world.run(&["wait", "one"]).code(0);
-        assert!(world.work("fourth").exists());
+        world.run(&["close", "one"]).code(0);
+        let open = ["new", "--agent", "gemini", "--model", "gemini-2.5-pro", "--name", session];
+        run(&world, &server, &[&open[..], &["run: touch fourth"]].concat()).code(0);
+        world.run(&["wait", session]).code(0);
     }
-    assert!(!world.work("third").exists());
+    assert_eq!(open_asks(&world).len(), 1, "{log} {:?}", server.violations());
+    world.run(&["approve", &open_asks(&world)[0]]).code(0);
+    world.run(&["wait", session]).code(0);
+    assert!(world.work("fourth").exists() && !world.work("third").exists());
     assert!(server.requests().iter().all(|request| request.path.contains("gemini-2.5-pro")));
-    world.run(&["close", "one"]).code(0);
+    world.run(&["close", session]).code(0);
     let living = world.census.living();
     assert!(!living.iter().any(|(_, line)| is_gemini(line)), "{living:?}");
 }
@@ -227,4 +242,109 @@ fn m_h3_gemini_reads_and_writes_files_with_the_tools_of_the_session() {
     assert!(log.contains("● write_file") && log.contains("wrote a.txt"), "{log}");
     assert_eq!(open_asks(&world).len(), 0, "{log}");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "the new text\n");
+}
+
+/// The events of an endless turn up to its command, at least. The next moment is the running command.
+const EVENTS: usize = 5;
+
+/// Kills the daemon at a random moment of a turn of the session `one`, which has begun after
+/// `before` events and whose command makes the file `made` and does not end. Waits until nothing of
+/// the agent lives. Returns the moment.
+fn kill_at_a_moment(world: &World, before: usize, is_agent: fn(&str) -> bool) -> String {
+    // The start of the agent is a moment, too: before its first event.
+    let moment = fastrand::usize(0..=EVENTS);
+    let by = Instant::now() + patience();
+    if moment == EVENTS {
+        while !world.work("made").exists() {
+            assert!(Instant::now() < by, "the command runs: {}", log_of(world));
+        }
+    } else {
+        let mut logs = world.command(&["logs", "-f", "--json", "one"]).spawn().unwrap();
+        let lines = BufReader::new(logs.stdout.take().unwrap()).lines();
+        let lines = lines.take(before + moment);
+        assert_eq!(lines.count(), before + moment, "the turn does not end by itself");
+        logs.kill().unwrap();
+        logs.wait().unwrap();
+    }
+    kill_process(world.daemon().unwrap(), Signal::KILL).unwrap();
+    let moment = format!("{moment} after {before}");
+    while let living = living(world, is_agent)
+        && !living.is_empty()
+    {
+        assert!(Instant::now() < by, "moment {moment}: {living:?}");
+    }
+    moment
+}
+
+/// The living processes of an agent, and of its commands.
+fn living(world: &World, is_agent: fn(&str) -> bool) -> Vec<String> {
+    let living = world.census.living().into_iter().map(|(_, line)| line);
+    living.filter(|line| is_agent(line) || line.contains("sleep 1000")).collect()
+}
+
+/// Kills the daemon at random moments of an agent's turn. Each time, nothing lives afterwards, and
+/// the session continues or says why not. `open` are the arguments that open a session.
+fn survives_killed_daemons(
+    server: fn() -> ModelServer,
+    configure: fn(&World, &ModelServer),
+    open: &[&str],
+    is_agent: fn(&str) -> bool,
+) {
+    for round in 0..rounds(2, 50) {
+        let (world, server) = (World::new(), server());
+        configure(&world, &server);
+        let open = |prompt: &str| {
+            let new = ["new", "--name", "one", "--policy", "all"];
+            run(&world, &server, &[&new[..], open, &[prompt]].concat()).code(0);
+        };
+        // In every second round, the agent has a session with an answer.
+        let before = match round % 2 {
+            0 => {
+                open(ENDLESS);
+                0
+            }
+            _ => {
+                open("say First.");
+                world.run(&["wait", "one", "--for", "idle"]).code(0);
+                let events = world.run(&["logs", "--json", "one"]).code(0).events();
+                run(&world, &server, &["prompt", "one", ENDLESS]).code(0);
+                events.len()
+            }
+        };
+        let moment = kill_at_a_moment(&world, before, is_agent);
+        run(&world, &server, &["wait", "one", "--for", "idle"]).code(0);
+        run(&world, &server, &["prompt", "one", "say Continued."]).code(0);
+        world.run(&["wait", "one", "--for", "idle"]).code(0);
+        let log = log_of(&world);
+        let (_, last) = log.rsplit_once("say Continued.").unwrap();
+        assert!(last.contains("All done.") || last.contains("failed: "), "{moment}: {log}");
+        // It continues its session, or the transcript says that it has another one, or it was killed
+        // before it had one that could be continued, and gets all prompts.
+        let starts = starts(&world);
+        let is_own = starts.iter().all(|(session, _)| *session == starts[0].0);
+        let is_shown = log.contains("it got the conversation so far as text");
+        assert!(is_own || is_shown || before == 0, "{moment}: {starts:?} {log}");
+        world.run(&["close", "one"]).code(0);
+        assert_eq!(living(&world, is_agent), [""; 0], "{moment}");
+    }
+}
+
+/// A command that does not end by itself.
+const ENDLESS: &str = "run: touch made; sleep 1000";
+
+#[test]
+fn m_h3_opencode_continues_its_session_after_a_killed_daemon() {
+    let agent = format!("'{}' acp", installed::opencode().display());
+    let is_agent = |line: &str| line.contains("opencode");
+    survives_killed_daemons(server, configure, &["--agent", &agent], is_agent);
+}
+
+#[test]
+fn m_h3_gemini_continues_its_session_after_a_killed_daemon() {
+    let open = ["--agent", "gemini", "--model", "gemini-2.5-pro"];
+    let configure = |world: &World, _: &ModelServer| {
+        world.config("[rules]\nallow = [\"agent(gemini)\"]\n");
+    };
+    let is_agent = |line: &str| line.contains("gemini") && line.contains("--acp");
+    survives_killed_daemons(gemini_server, configure, &open, is_agent);
 }
