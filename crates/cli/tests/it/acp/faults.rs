@@ -125,7 +125,7 @@ fn kill(world: &World) {
     kill_process(world.daemon().unwrap(), Signal::KILL).unwrap();
 }
 
-/// Checks the error of a prompt whose daemon has died.
+/// Checks the error of a prompt after the death of its daemon.
 fn check_death(error: &Value) {
     assert!(error["message"].as_str().unwrap().contains("restarted"), "{error}");
 }

@@ -72,7 +72,7 @@ fn acpx(world: &World, args: &[&str]) -> Ran {
     Ran::of(acpx_command(world, args))
 }
 
-/// The number of living processes whose command line contains this.
+/// The number of living processes with this in their command line.
 fn living(world: &World, part: &str) -> usize {
     world.census.living().iter().filter(|(_, line)| line.contains(part)).count()
 }

@@ -182,7 +182,7 @@ fn m_h1_a_prompt_with_the_id_of_an_open_one_is_refused() {
     world.run(&["wait", &session]).code(0);
 }
 
-/// A world whose model is the server, with a window of 10,000 tokens.
+/// A world with the server as its model, and a window of 10,000 tokens.
 fn world_of(server: &ModelServer) -> World {
     let world = World::new();
     world.config(&format!(

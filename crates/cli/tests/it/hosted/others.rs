@@ -21,7 +21,7 @@ fn instruction(prompt: &str) -> &str {
     starts.max().and_then(|start| prompt[start..].lines().next()).unwrap_or_default()
 }
 
-/// A server whose model runs the command in the prompt, after `run: `, and then is done.
+/// A server with a model that runs the command in the prompt, after `run: `, and then is done.
 fn server() -> ModelServer {
     let server = ModelServer::start();
     server.answer(|request: &Request| {
@@ -248,7 +248,7 @@ fn m_h3_gemini_reads_and_writes_files_with_the_tools_of_the_session() {
 const EVENTS: usize = 5;
 
 /// Kills the daemon at a random moment of a turn of the session `one`, which has begun after
-/// `before` events and whose command makes the file `made` and does not end. Waits until nothing of
+/// `before` events. Its command makes the file `made` and does not end. Waits until nothing of
 /// the agent lives. Returns the moment.
 fn kill_at_a_moment(world: &World, before: usize, is_agent: fn(&str) -> bool) -> String {
     // The start of the agent is a moment, too: before its first event.
