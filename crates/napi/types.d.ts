@@ -172,6 +172,19 @@ export type ErrorBody = (
       }
     }
   | {
+      code: 'notOwner'
+      details: {
+        /**
+         * Id of the session.
+         */
+        session: SessionId
+        /**
+         * Name of the machine.
+         */
+        owner: string
+      }
+    }
+  | {
       code: 'damaged'
       details: {
         /**
@@ -1435,6 +1448,13 @@ export type ClientEnd =
     }
   | {
       reason: 'ended'
+    }
+  | {
+      reason: 'moved'
+      /**
+       * Number of the last event that was saved.
+       */
+      after: number
     }
   | {
       reason: 'stopped'

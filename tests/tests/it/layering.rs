@@ -235,10 +235,10 @@ fn blocking_receives_are_only_in_tools_and_own_threads() {
     assert_eq!(
         found,
         [
-            // The store's own thread; other threads exchange messages with it.
-            "store/sqlite/writer.rs: while let Ok(first) = pending_writes.recv() {",
             // The thread of a call, which gets its tool when it has started.
             "turn/call.rs: let Ok(mut tool) = from_runner.blocking_recv() else { return };",
+            // The store's own thread; other threads exchange messages with it.
+            "store/sqlite/writer.rs: while let Ok(first) = pending_writes.recv() {",
         ]
     );
     let mut found = places("tools", &[&blocking[..], &["select_biased!"]].concat());
