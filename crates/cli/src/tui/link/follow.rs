@@ -95,12 +95,10 @@ pub(super) async fn follow(
             ClientEnd::Disconnected { .. } if !has_events => {
                 shared.handle_break(&mut backoff).await
             }
-            ClientEnd::Ended => {
-                tries += 1;
-                if tries > TRIES {
-                    return shared.send(Message::Closed { attachment }).await;
-                }
+            ClientEnd::Ended if tries == TRIES => {
+                return shared.send(Message::Closed { attachment }).await;
             }
+            ClientEnd::Ended => tries += 1,
             ClientEnd::Disconnected { .. }
             | ClientEnd::Lagged { .. }
             | ClientEnd::Moved { .. }
