@@ -229,7 +229,7 @@ fn m_h2_nothing_waits_for_a_server_over_http_that_does_not_answer() {
 fn m_h2_a_server_with_sse_that_misbehaves_costs_its_own_calls() {
     for (kind, why) in [
         ("sse-endless-line", "it sent a message of more than 16777216 bytes"),
-        ("sse-comments", "it sent more than 1048576 bytes that are no messages"),
+        ("sse-comments", "it sent more than 1048576 bytes that are not messages"),
         ("sse-closes", "it closed the connection"),
         ("sse-requests", "it sent more than 64 requests without waiting"),
         ("sse-refuses", "it answered with HTTP 500 Internal Server Error: no ***"),
