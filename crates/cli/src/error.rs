@@ -171,6 +171,10 @@ fn hint(error: &SessionError) -> Option<&str> {
         SessionError::Stopped => {
             "the daemon was asked to stop: when it has stopped, the next command starts another one"
         }
+        SessionError::Unreachable { .. } => "try again, which starts a daemon if none runs",
+        SessionError::Disconnected { .. } => {
+            "it may have been done: `holdpoint show` shows the state of the session"
+        }
         SessionError::ModelSetup { .. }
         | SessionError::UnknownEvent { .. }
         | SessionError::Request(_)
@@ -179,9 +183,7 @@ fn hint(error: &SessionError) -> Option<&str> {
         | SessionError::NotOwner { .. }
         | SessionError::TooManyClients { .. }
         | SessionError::Model { .. }
-        | SessionError::Gone { .. }
-        | SessionError::Unreachable { .. }
-        | SessionError::Disconnected { .. } => return error.hint(),
+        | SessionError::Gone { .. } => return error.hint(),
     };
     Some(hint)
 }

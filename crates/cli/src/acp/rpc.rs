@@ -207,6 +207,10 @@ pub(super) fn in_the_editor(error: SessionError) -> CliError {
         SessionError::UnknownSession { .. } => "it may have been deleted: open another session",
         SessionError::NotLive { .. } => "load the session again",
         SessionError::Stopped => "try again when the daemon has stopped, which starts another one",
+        SessionError::Unreachable { .. } => "try again, which starts a daemon if none runs",
+        SessionError::Disconnected { .. } => {
+            "it may have been done: look at the session before you try again"
+        }
         _ => return error.into(),
     };
     CliError::from(error).hint(hint)
@@ -271,10 +275,14 @@ mod tests {
         let workspace =
             SessionError::Workspace { path: "/gone".to_owned(), message: "gone".to_owned() };
         let sandbox = SessionError::Sandbox { level: SandboxLevel::Bwrap, message: "no".into() };
-        for error in [workspace, sandbox, Refused::EmptyPrompt.into(), SessionError::Stopped] {
+        let disconnected = SessionError::Disconnected { message: "closed".to_owned() };
+        let refused = Refused::EmptyPrompt.into();
+        for error in [workspace, sandbox, refused, SessionError::Stopped, disconnected] {
             let shown = from_session_error(error);
             let hint = shown.data.as_ref().unwrap()["hint"].as_str().unwrap();
-            assert!(!shown.message.contains("--") && !hint.contains("standard input"), "{shown:?}");
+            let names_one =
+                |it: &str| ["--", "standard input", "`holdpoint"].iter().any(|no| it.contains(no));
+            assert!(!names_one(&shown.message) && !names_one(hint), "{shown:?}");
         }
     }
 

@@ -20,9 +20,6 @@ use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::tool::ToolOutcome;
 
-/// How long a call may take, not counting the time that it waits for the user.
-const HARD_LIMIT: Duration = Duration::from_secs(10 * 60);
-
 /// How often a server may require more input for one call.
 const MAX_ROUNDS: usize = 10;
 
@@ -90,7 +87,7 @@ impl<'a> Call<'a> {
         if let Value::Object(arguments) = input {
             params.arguments = Some(arguments);
         }
-        let (silence, hard) = (self.silence(), self.server.calls.clock.time() + HARD_LIMIT);
+        let (silence, hard) = (self.silence(), self.hard());
         let mut deadlines = Deadlines { silence, hard, questions: 0 };
         let mut running = self.server.calls.add();
         for _ in 0..MAX_ROUNDS {
@@ -111,6 +108,11 @@ impl<'a> Call<'a> {
     /// When the server must have answered, unless it reports progress.
     fn silence(&self) -> Duration {
         self.server.calls.clock.time() + self.server.timeout
+    }
+
+    /// When the server must have answered.
+    fn hard(&self) -> Duration {
+        self.server.calls.clock.time() + self.server.hard_limit
     }
 
     fn failed(&self, why: &str) -> ToolError {
@@ -168,7 +170,8 @@ impl<'a> Call<'a> {
                 Next::TimedOut => {
                     let is_hard = self.server.calls.clock.time() >= deadlines.hard;
                     let ended = self.stop(connection, handle, running, TIMED_OUT);
-                    let limit = if is_hard { HARD_LIMIT } else { self.server.timeout }.as_secs();
+                    let Server { hard_limit, timeout, .. } = self.server;
+                    let limit = if is_hard { hard_limit } else { timeout }.as_secs();
                     let without = if is_hard { "" } else { " without progress" };
                     return Err(self.failed(&format!("no answer in {limit} s{without}{ended}")));
                 }

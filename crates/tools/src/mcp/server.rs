@@ -47,6 +47,8 @@ pub(super) struct Server {
     pub(super) name: String,
     /// How long a call may take without progress.
     pub(super) timeout: Duration,
+    /// How long a call may take in all, not counting the time that it waits for the user.
+    pub(super) hard_limit: Duration,
     pub(super) grace: Duration,
     /// Whether the server is reached over HTTP. It has no program that can be ended.
     pub(super) is_remote: bool,
@@ -90,7 +92,7 @@ impl Control {
 
 impl Server {
     /// Begins to start a server, without waiting for it.
-    pub(super) fn start(launch: Launch, driver: &Driver) -> Arc<Self> {
+    pub(super) fn start(launch: Launch, hard_limit: Duration, driver: &Driver) -> Arc<Self> {
         let (state_sender, state) = watch::channel(State::Starting);
         let control = Arc::new(Control::default());
         let calls = Calls::default();
@@ -98,6 +100,7 @@ impl Server {
         let server = Self {
             name: launch.name.clone(),
             timeout: Duration::from_secs(timeout_s.into()),
+            hard_limit,
             grace: launch.session.processes.grace(),
             is_remote: url.is_some(),
             calls: calls.clone(),

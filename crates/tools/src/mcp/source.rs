@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use holdpoint_common::{McpServer, McpServers, check_mcp_servers};
 
@@ -21,6 +22,9 @@ use crate::source::{
 };
 use crate::tool::Tool;
 
+/// How long a call may take.
+const CALL_LIMIT: Duration = Duration::from_secs(10 * 60);
+
 /// The tools of a session's MCP servers.
 ///
 /// The servers start with the first refresh, all at once, and end with this value.
@@ -29,6 +33,8 @@ pub struct McpSource {
     change: Option<McpServers>,
     clients: HttpClients,
     logins: Option<McpLoginStore>,
+    /// How long a call may take.
+    call_limit: Duration,
     /// The thread of the servers, once there are some.
     driver: Option<Driver>,
     /// The servers that were started, by their names.
@@ -58,6 +64,7 @@ impl McpSource {
             change: Some(settings),
             clients,
             logins: None,
+            call_limit: CALL_LIMIT,
             driver: None,
             servers: BTreeMap::new(),
             notices: Vec::new(),
@@ -70,6 +77,14 @@ impl McpSource {
     #[must_use]
     pub fn with_logins(mut self, logins: McpLoginStore) -> Self {
         self.logins = Some(logins);
+        self
+    }
+
+    /// Ends calls that take longer than this, however much progress the server reports: ten minutes
+    /// by default. The time that a call waits for the user does not count.
+    #[must_use]
+    pub fn with_call_limit(mut self, limit: Duration) -> Self {
+        self.call_limit = limit;
         self
     }
 
@@ -103,7 +118,7 @@ impl McpSource {
             let login = ServerLogin::new(&name, &settings, self.logins.clone(), clients.clone());
             let launch =
                 Launch { name: name.clone(), settings: settings.clone(), session, clients, login };
-            let server = Server::start(launch, driver);
+            let server = Server::start(launch, self.call_limit, driver);
             self.servers.insert(name, Entry { settings, server, seen: None, reported: None });
         }
     }

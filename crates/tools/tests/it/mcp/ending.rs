@@ -1,11 +1,11 @@
 //! The end of servers: by themselves, with a call that is cut or takes too long, and with their
 //! session.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use holdpoint_common::McpServer;
 use holdpoint_tools::ToolError;
-use holdpoint_tools::testing::{Bench, full, rounds};
+use holdpoint_tools::testing::{Bench, rounds};
 use serde_json::json;
 
 use super::session::{GRACE, Session, bad};
@@ -121,20 +121,26 @@ fn m_h2_a_call_without_progress_ends_at_its_time_limit() {
 }
 
 #[test]
-fn m_h2_progress_extends_the_time_limit_of_a_call_but_not_the_hard_limit() {
+fn m_h2_progress_extends_the_time_limit_of_a_call() {
     let mut session = Session::of(McpServer { timeout_s: 5, ..bad("steady") });
     session.names();
     // It reports ten times a second, and works for longer than its time limit.
     let output = session.output("work", json!({"reports": 70}));
     assert!(output.starts_with("[0]\n[1]\n") && output.contains("worked"), "{output}");
-    if full() {
-        // It takes ten minutes.
-        let called = session.call("mcp__s__work", json!({"reports": 1_000_000_000}));
-        let error = called.result.unwrap_err().to_string();
-        let expected = "MCP server `s`: no answer in 600 s; it did not react to the cancel either";
-        assert!(error.starts_with(expected), "{error}");
-        assert_eq!(session.census.living(), []);
-    }
+    session.end();
+}
+
+#[test]
+fn m_h2_progress_does_not_extend_the_hard_limit_of_a_call() {
+    let mut session = Session::with_source(Bench::new(), None, [("s", bad("steady"))], |source| {
+        source.with_call_limit(Duration::from_secs(1))
+    });
+    session.names();
+    let called = session.call("mcp__s__work", json!({"reports": 1_000_000_000}));
+    let error = called.result.unwrap_err().to_string();
+    let expected = "MCP server `s`: no answer in 1 s; it did not react to the cancel either";
+    assert!(error.starts_with(expected), "{error}");
+    assert_eq!(session.census.living(), []);
     session.end();
 }
 

@@ -58,7 +58,7 @@ impl Session {
         Self::with_source(bench, None, [("s", server)], |source| source.with_logins(logins))
     }
 
-    fn with_source<const N: usize>(
+    pub(super) fn with_source<const N: usize>(
         bench: Bench,
         sandbox: Option<Sandbox>,
         servers: [(&str, McpServer); N],
