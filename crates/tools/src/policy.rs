@@ -138,6 +138,7 @@ impl Policy {
 
     /// Protects these folders and everything below them, inside or outside the workspace. As for a
     /// protected name, every write there asks under `ask` and `edits`, even where a rule allows it.
+    /// So does every read, also under `readonly`.
     #[must_use]
     pub fn protecting(self, folders: impl IntoIterator<Item = PathBuf>) -> Self {
         Self { protected_folders: folders.into_iter().collect(), ..self }
@@ -160,13 +161,25 @@ impl Policy {
         if place.is_protected() {
             return Some("its name is protected: such files start or configure programs");
         }
-        if self.protected_folders.iter().any(|folder| place.is_below(folder)) {
+        if self.is_in_protected_folder(place) {
             return Some(
                 "it is in one of Holdpoint's own folders, which hold the configuration of the \
                  policy",
             );
         }
         git.reason(place)
+    }
+
+    /// Whether a place is one of the [protected folders](Self::protecting), or below one.
+    #[must_use]
+    pub fn is_in_protected_folder(&self, place: &Place) -> bool {
+        self.protected_folders.iter().any(|folder| place.is_below(folder))
+    }
+
+    /// The reason why reading `place` asks even where a rule allows it; `None` if it does not.
+    fn read_protection(&self, place: &Place) -> Option<&'static str> {
+        self.is_in_protected_folder(place)
+            .then_some("it is in one of Holdpoint's own folders, which hold keys and logins")
     }
 
     fn git_files<'a>(&'a self, root: &'a Path) -> GitFiles<'a> {
@@ -264,7 +277,11 @@ impl Policy {
         let root = git.root();
         let act = if writes { Act::Write(place.clone()) } else { Act::Read(place.clone()) };
         let allowed = |policy: &Self| {
-            if let Some(why) = writes.then(|| policy.protection(place, git)).flatten() {
+            let protection = match writes {
+                true => policy.protection(place, git),
+                false => policy.read_protection(place),
+            };
+            if let Some(why) = protection {
                 return Err(Some(why.to_owned()));
             }
             let mut rules = policy.rules.allow.iter();
@@ -283,6 +300,9 @@ impl Policy {
             restricts_path(place.path()).max(restricts_path(place.given_path()))
         };
         let allowed = |policy: &Self| {
+            if let Some(why) = policy.read_protection(place) {
+                return Err(Some(why.to_owned()));
+            }
             let rule = policy.rules.allow.iter().find(|rule| rule.allows_walk(tool, place, root));
             rule.map(allowed_by).ok_or(None)
         };

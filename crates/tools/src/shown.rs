@@ -40,14 +40,52 @@ pub fn text(text: &str) -> Cow<'_, str> {
 /// has written nothing.
 #[must_use]
 pub fn last_lines(errors: &str) -> Option<String> {
+    last_lines_without(errors, &[])
+}
+
+/// Like [`last_lines`], and also [without these values](without_values).
+#[must_use]
+pub fn last_lines_without(errors: &str, values: &[String]) -> Option<String> {
     const MAX: usize = 500;
-    let errors = errors.trim();
+    // Before the text is cut, because a part of a secret would not be found.
+    let errors = without_values(errors.trim(), values);
+    let errors = secrets::mask(&errors);
     let start = errors.ceil_char_boundary(errors.len().saturating_sub(MAX));
     let lines = errors[start..].lines().map(str::trim).filter(|line| !line.is_empty());
     let lines: Vec<_> = lines.collect();
     // A line whose beginning is missing is left out, unless it is the only one.
     let whole = if start > 0 && lines.len() > 1 { &lines[1..] } else { &lines[..] };
-    (!whole.is_empty()).then(|| prose_line(&secrets::mask(&whole.join(" | "))).into_owned())
+    (!whole.is_empty()).then(|| prose_line(&whole.join(" | ")).into_owned())
+}
+
+/// The least bytes of a value that is hidden. A shorter one is a part of many words.
+const MIN_VALUE: usize = 6;
+
+/// A text with `***` in the place of these values, such as those of a program's variables. If the text
+/// begins with the rest of a value, because its beginning was cut off, the rest is hidden, too.
+#[must_use]
+pub fn without_values(text: &str, values: &[String]) -> String {
+    let values = values.iter().map(|value| value.trim()).filter(|value| value.len() >= MIN_VALUE);
+    let mut values: Vec<_> = values.collect();
+    // One value may contain another.
+    values.sort_unstable_by_key(|value| std::cmp::Reverse(value.len()));
+    let rest = values.iter().filter_map(|value| rest_at_start(text, value)).max();
+    let (mask, text) = rest.map_or(("", text), |rest| ("***", &text[rest..]));
+    let mut hidden = text.to_owned();
+    for value in values {
+        // Most texts have none of them.
+        if hidden.contains(value) {
+            hidden = hidden.replace(value, "***");
+        }
+    }
+    format!("{mask}{hidden}")
+}
+
+/// The bytes of the longest proper end of a value with which the text begins.
+fn rest_at_start(text: &str, value: &str) -> Option<usize> {
+    let rests = value.char_indices().skip(1).map(|(at, _)| &value[at..]);
+    let mut rests = rests.take_while(|rest| rest.len() >= MIN_VALUE);
+    rests.find(|rest| text.starts_with(rest)).map(str::len)
 }
 
 /// Like [`text`], but on one line: line feeds and tabs are escaped, too.

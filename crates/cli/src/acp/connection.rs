@@ -236,7 +236,8 @@ impl Connection {
             }
             _ if method == names.session_close => {
                 let acp::CloseSessionRequest { session_id, .. } = params.read()?;
-                (session_id, ToSession::Close { request })
+                let unused = self.unused.remove(&session_id);
+                (session_id, ToSession::Close { request, unused })
             }
             _ => {
                 let message = format!("there is no method `{method}`");

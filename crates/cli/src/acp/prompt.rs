@@ -4,7 +4,7 @@ use agent_client_protocol_schema::v1::{
     ContentBlock, EmbeddedResourceResource, Error, ErrorCode, ResourceLink, TextResourceContents,
 };
 use holdpoint_common::api::PromptRequest;
-use percent_encoding::percent_decode_str;
+use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
 use super::rpc::failure;
 
@@ -43,17 +43,36 @@ fn unsupported(content: &str) -> Error {
     failure(ErrorCode::InvalidParams, message).data(serde_json::json!({ "hint": hint }))
 }
 
-/// The path of a `file` address, and any other address as it is.
+/// The characters that end a word. Characters beyond ASCII are always encoded.
+const ENDS_A_WORD: &AsciiSet = &CONTROLS.add(b' ');
+
+/// The path of a `file` address, and any other address as one word. In a prompt, neither is a command
+/// or names content of a server.
 fn place(uri: &str) -> String {
-    let Some(path) = uri.strip_prefix("file://") else { return uri.to_owned() };
-    // A word of a path could name content of a server.
-    let has_name = |path: &str| path.contains('@') && path.contains(char::is_whitespace);
-    let is_plain = |path: &str| !path.contains(char::is_control) && !has_name(path);
-    match percent_decode_str(path).decode_utf8() {
-        Ok(path) if path.starts_with('/') && is_plain(&path) => path.into_owned(),
-        // A path on another machine, or one that would not stay on its line.
-        _ => uri.to_owned(),
+    let path = match uri.strip_prefix("file://") {
+        Some(path) => percent_decode_str(path).decode_utf8().ok(),
+        None => Some(uri.into()),
+    };
+    if let Some(path) = path.filter(|path| is_plain_path(path)) {
+        return path.into_owned();
     }
+    let word = utf8_percent_encode(uri, ENDS_A_WORD).to_string();
+    match word.strip_prefix('@') {
+        Some(rest) => format!("%40{rest}"),
+        // A path without a scheme.
+        None if word.starts_with('/') => format!("file://{word}"),
+        None => word,
+    }
+}
+
+/// Whether the path of a file stays on its line, and can't be taken for a command, such as `/hold`,
+/// or for content of a server, such as `/server:prompt` and `@server:page`.
+fn is_plain_path(path: &str) -> bool {
+    let Some((first, _)) = path.strip_prefix('/').and_then(|path| path.split_once('/')) else {
+        return false;
+    };
+    let has_name = path.contains('@') && path.contains(char::is_whitespace);
+    !path.contains(char::is_control) && !first.contains(':') && !has_name
 }
 
 /// The contents of a resource in a fence that they can't close.
@@ -93,10 +112,26 @@ mod tests {
         let PromptRequest { text, typed_bytes } = prompt_of(json!([text, resource])).unwrap();
         assert_eq!(&text[..typed_bytes.unwrap()], "See @s:a in /w/c.md");
         assert!(text.ends_with("\n@s:b\n```"), "{text}");
-        // The name of a file.
-        let uri = "file:///w/a%20@s:b";
-        let link = json!([{ "type": "resource_link", "name": "n", "uri": uri }]);
-        assert_eq!(text_of(link).unwrap(), uri);
+    }
+
+    #[test]
+    fn m_h2_t_h3_a_link_names_no_content_and_is_no_command() {
+        for (uri, text) in [
+            ("file:///w/a%20@s:b", "file:///w/a%20@s:b"),
+            ("file:///w/a @s:b", "file:///w/a%20@s:b"),
+            ("https://example.com/a @s:b\u{a0}@s:c", "https://example.com/a%20@s:b%C2%A0@s:c"),
+            ("https://example.com/\n/s:review", "https://example.com/%0A/s:review"),
+            ("@s:b", "%40s:b"),
+            ("/s:review", "file:///s:review"),
+            ("file:///s:review", "file:///s:review"),
+            ("file:///s:review/x", "file:///s:review/x"),
+            ("/release", "file:///release"),
+            ("file:///release", "file:///release"),
+            ("/w/a b.rs", "/w/a b.rs"),
+        ] {
+            let link = json!([{ "type": "resource_link", "name": "n", "uri": uri }]);
+            assert_eq!(text_of(link).unwrap(), text, "{uri}");
+        }
     }
 
     #[test]

@@ -48,7 +48,6 @@ const MAILBOX: usize = 16;
 const BATCH: usize = 256;
 
 /// A message of the connection for a session.
-#[derive(Debug)]
 pub(super) enum ToSession {
     Prompt {
         request: RequestId,
@@ -70,6 +69,8 @@ pub(super) enum ToSession {
     },
     Close {
         request: RequestId,
+        /// The sessions of the daemon, if this one is new and has had no prompt. Then it is deleted.
+        unused: Option<Sessions>,
     },
 }
 
@@ -95,6 +96,8 @@ pub(super) struct OpenedSession {
     pub(super) attachment: Attachment,
     pub(super) models: Models,
     pub(super) opening: Opening,
+    /// The number of the last event that the editor does not need.
+    pub(super) after: u64,
     /// Whether the request has brought MCP servers, but the session was live and keeps its own.
     pub(super) keeps_servers: bool,
 }
@@ -137,7 +140,7 @@ impl SessionTask {
         opened: OpenedSession,
         around: Surroundings,
     ) -> (Self, mpsc::Sender<ToSession>) {
-        let OpenedSession { handle, attachment, models, keeps_servers, .. } = opened;
+        let OpenedSession { handle, attachment, models, after, keeps_servers, .. } = opened;
         let (sender, mailbox) = mpsc::channel(MAILBOX);
         let updates = Updates::new(attachment.snapshot(), around.features, std::process::id());
         let task = Self {
@@ -151,7 +154,7 @@ impl SessionTask {
             orders: Orders::default(),
             asks: OpenAsks::default(),
             operations: Operations::default(),
-            after: 0,
+            after,
             breaks: 0,
             title: String::new(),
             keeps_servers,
@@ -204,7 +207,7 @@ impl SessionTask {
         while let Some(message) = self.mailbox.recv().await {
             if let ToSession::Prompt { request, .. }
             | ToSession::Set { request, .. }
-            | ToSession::Close { request } = message
+            | ToSession::Close { request, .. } = message
             {
                 self.fail(&request, closed.clone()).await;
             }

@@ -41,6 +41,8 @@ pub(super) struct Updates {
     own_prompts: BTreeSet<PromptId>,
     /// Whether the open turn works on a prompt of this editor, which gets its end as the reply.
     is_own_turn: bool,
+    /// Whether the prompt that begins is of this editor.
+    is_own_prompt: bool,
     /// Whether the events are history.
     is_past: bool,
     tasks: Tasks,
@@ -58,6 +60,7 @@ impl Updates {
             calls: Calls::default(),
             own_prompts: BTreeSet::new(),
             is_own_turn: false,
+            is_own_prompt: false,
             is_past: false,
             tasks: Tasks::default(),
         }
@@ -138,7 +141,13 @@ impl Updates {
                 Vec::new()
             }
             Fact::Turn(TurnFact::Started { prompt, .. }) => {
-                self.is_own_turn = self.own_prompts.contains(prompt);
+                self.is_own_prompt = self.own_prompts.contains(prompt);
+                self.is_own_turn = self.is_own_prompt;
+                Vec::new()
+            }
+            Fact::Prompt(PromptFact::Delivered { prompt, .. }) => {
+                self.is_own_prompt = self.own_prompts.contains(prompt);
+                self.is_own_turn |= self.is_own_prompt;
                 Vec::new()
             }
             Fact::Task(fact) if !self.is_past => {
@@ -191,7 +200,7 @@ impl Updates {
             Narration::Remark(remark) | Narration::State(remark) | Narration::Hold(remark) => {
                 self.notice(&remark, seq, is_hold)
             }
-            Narration::Prompt { .. } if self.is_own_turn => None,
+            Narration::Prompt { .. } if self.is_own_prompt => None,
             Narration::Prompt { text, .. } => {
                 let chunk = ContentChunk::new(ContentBlock::from(text));
                 Some(SessionUpdate::UserMessageChunk(
@@ -239,7 +248,9 @@ impl Updates {
         match event.fact() {
             Some(
                 Fact::Turn(TurnFact::Started { prompt, .. })
-                | Fact::Prompt(PromptFact::Returned { prompt, .. }),
+                | Fact::Prompt(
+                    PromptFact::Delivered { prompt, .. } | PromptFact::Returned { prompt, .. },
+                ),
             ) => {
                 self.own_prompts.remove(prompt);
             }

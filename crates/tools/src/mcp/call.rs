@@ -140,6 +140,12 @@ impl<'a> Call<'a> {
         loop {
             match self.runtime.block_on(self.next(&mut handle, running, deadlines)) {
                 Next::Answered(answer) => {
+                    // Progress that was sent before the answer is shown before it.
+                    for message in running.rest() {
+                        if let CallMessage::Progress(line) = message {
+                            self.context.output(&line);
+                        }
+                    }
                     return match *answer {
                         Ok(result) => Ok(result),
                         Err(ServiceError::McpError(error)) => Err(self.failed(&error.message)),
@@ -227,17 +233,17 @@ impl<'a> Call<'a> {
         running: &mut RunningCall,
         deadlines: &Deadlines,
     ) -> Next {
+        let clock = &self.server.calls.clock;
         tokio::select! {
             biased;
             () = self.context.cancelled() => Next::Cut,
-            // Progress that was sent before the answer is shown before it.
-            Some(message) = running.next() => Next::Message(message),
             answer = &mut handle.rx => {
                 Next::Answered(Box::new(answer.unwrap_or(Err(ServiceError::TransportClosed))))
             }
-            () = self.server.calls.clock.wait_until(deadlines.silence.min(deadlines.hard)) => {
-                Next::TimedOut
-            }
+            // Before messages: a server may send them without end.
+            () = clock.wait_until(deadlines.hard) => Next::TimedOut,
+            Some(message) = running.next() => Next::Message(message),
+            () = clock.wait_until(deadlines.silence) => Next::TimedOut,
         }
     }
 

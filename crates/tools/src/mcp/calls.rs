@@ -141,6 +141,11 @@ impl RunningCall {
         self.messages.recv().await
     }
 
+    /// The messages that have arrived, at most as many as can wait.
+    pub(super) fn rest(&mut self) -> impl Iterator<Item = CallMessage> {
+        std::iter::from_fn(|| self.messages.try_recv().ok()).take(CAPACITY)
+    }
+
     /// Notes that another request of the call is about to be sent.
     pub(super) fn sending(&self) {
         self.set_token(None);

@@ -176,7 +176,7 @@ impl Transport<RoleClient> for Http {
                     notification: ServerNotification::ProgressNotification(progress),
                     ..
                 }) => self.calls.progress(progress.params),
-                message => match self.requests.count(&message) {
+                message => match self.requests.receive(&message) {
                     Ok(()) => return Some(message),
                     Err(why) => {
                         self.fault.replace(Some(why));

@@ -335,10 +335,11 @@ impl Launch {
             (false, None) => why,
             (false, Some(exit)) => format!("{why}: {}", exit_text(exit)),
         };
-        if let Some(errors) = last_lines(&errors) {
+        // Hidden before the cut, which could leave a part of a value.
+        if let Some(errors) = last_lines(&self.without_values(errors)) {
             text.push_str(&format!("; it wrote: {errors}"));
         }
-        self.without_values(text)
+        text
     }
 }
 

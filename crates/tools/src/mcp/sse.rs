@@ -84,7 +84,7 @@ impl Sse {
                     ..
                 })) => self.calls.progress(progress.params),
                 Ok(message) => {
-                    self.requests.count(&message)?;
+                    self.requests.receive(&message)?;
                     return Ok(Some(message));
                 }
                 Err(error) => tracing::debug!(%error, "an event of an MCP server"),

@@ -99,14 +99,14 @@ impl Stdio {
                 }
                 Ok(message) => {
                     self.garbage = 0;
-                    self.requests.count(&message)?;
+                    self.requests.receive(&message)?;
                     return Ok(Some(message));
                 }
                 Err(error) => {
                     tracing::debug!(%error, "a line of an MCP server is not a message");
                     match rejected(line) {
                         Some(Rejected::Request(id)) => {
-                            self.requests.count_request()?;
+                            self.requests.add(&id)?;
                             let error = ErrorData::invalid_request("not a valid request", None);
                             // Reading continues while the program does not read the answer.
                             tokio::spawn(self.send(JsonRpcMessage::error(error, Some(id))));

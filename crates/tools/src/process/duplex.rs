@@ -128,8 +128,11 @@ impl Kept {
         let text = String::from_utf8_lossy(&bytes);
         let whole = match text.split_once('\n') {
             Some((_, whole)) if self.cut && !whole.is_empty() => whole,
-            // A single long line.
-            _ if self.cut => text.trim_start_matches('\u{fffd}'),
+            // A single long line, which begins with a part of a word. It may be a part of a secret.
+            _ if self.cut => match text.split_once(char::is_whitespace) {
+                Some((_, whole)) if !whole.trim().is_empty() => whole,
+                _ => text.trim_start_matches('\u{fffd}'),
+            },
             _ => &text,
         };
         whole.to_owned()
@@ -157,5 +160,7 @@ mod tests {
         kept.push("a");
         assert_eq!(kept.text(), "é".repeat(MAX_KEPT_ERRORS / 2 - 2) + "aba");
         assert!(kept.bytes.len() <= MAX_KEPT_ERRORS);
+        kept.push(" new words");
+        assert_eq!(kept.text(), "new words");
     }
 }

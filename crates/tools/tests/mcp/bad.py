@@ -99,6 +99,26 @@ def call(request):
         while len(sys.argv) > 3 and not os.path.exists(sys.argv[3]):
             time.sleep(0.01)
         return answer(request, text("without an answer"))
+    if KIND == "withdraws-often":
+        for n in range(200):
+            send({"jsonrpc": "2.0", "id": n, "method": "elicitation/create",
+                  "params": {"message": "Go on?", "requestedSchema": FORM}})
+            send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": n}})
+    if KIND == "floods-forever":
+        token = request["params"]["_meta"]["progressToken"]
+        def flood():
+            while True:
+                send({"jsonrpc": "2.0", "method": "notifications/progress",
+                      "params": {"progressToken": token, "progress": 1}})
+        if not arguments.get("answer"):
+            flood()
+        # The flood continues after the answer.
+        threading.Thread(target=flood, daemon=True).start()
+    if KIND == "prints-key":
+        # One line, whose last 500 bytes begin inside of the key.
+        sys.stderr.write("key: " + os.environ["KEY"] + "x" * (500 - len(os.environ["KEY"]) // 2))
+        sys.stderr.flush()
+        os._exit(7)
     if KIND == "asks-beside":
         # Asks when both calls have begun, and answers both after the answer.
         held.append(request)

@@ -137,8 +137,13 @@ impl Open {
                 return Err(error.into());
             }
         };
+        // Without history, the editor continues from the present.
+        let after = match from.limit {
+            Some(0) => attachment.snapshot().seq,
+            _ => from.after,
+        };
         let models = Models::new(&catalog);
-        Ok(OpenedSession { sessions, handle, attachment, models, opening, keeps_servers })
+        Ok(OpenedSession { sessions, handle, attachment, models, opening, after, keeps_servers })
     }
 }
 

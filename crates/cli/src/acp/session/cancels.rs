@@ -13,7 +13,7 @@ impl SessionTask {
     /// Cancels the open turn, and all open prompts of the editor.
     pub(super) async fn cancel_all(&mut self) {
         self.prompts.cancel_all();
-        for order in self.orders.take_prompts() {
+        for order in self.orders.take_prompts_and_commands() {
             self.cancelled(order).await;
         }
         self.operations.interrupt(&self.handle, self.prompts.turn());
@@ -34,12 +34,12 @@ impl SessionTask {
     /// Replies to an order that was cancelled before it was carried out.
     async fn cancelled(&mut self, Order { request, work, .. }: Order) {
         match work {
-            Work::Prompt(_) => {
+            Work::Prompt(_) | Work::Command(_) => {
                 self.prompts.refused(&request);
                 let reply = PromptResponse::new(StopReason::Cancelled);
                 self.around.lines.reply(&request, Ok(reply)).await;
             }
-            Work::Set(..) | Work::Command(_) => {
+            Work::Set(..) => {
                 let error = failure(ErrorCode::RequestCancelled, "the request was cancelled");
                 self.fail(&request, error).await;
             }

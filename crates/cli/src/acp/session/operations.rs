@@ -5,10 +5,11 @@ use std::panic::AssertUnwindSafe;
 use agent_client_protocol_schema::v1::RequestId;
 use futures_util::FutureExt;
 use holdpoint_common::{Answer, AskId, PromptId, SessionError, TurnId};
-use holdpoint_session::{Interruption, SessionHandle};
+use holdpoint_session::{Interruption, SessionHandle, Sessions};
 use tokio::task::JoinSet;
 
 use super::orders::{Order, Ordered};
+use crate::sessions::discard_unused;
 
 /// The result of an operation.
 pub(super) enum Done {
@@ -140,14 +141,23 @@ impl Operations {
         }
     }
 
-    /// Closes the session. Returns `false` if it is being closed already.
-    pub(super) fn close(&mut self, session: &SessionHandle, request: RequestId) -> bool {
+    /// Closes the session, and deletes it if it is `unused`. Returns `false` if it is being closed
+    /// already.
+    pub(super) fn close(
+        &mut self,
+        session: &SessionHandle,
+        request: RequestId,
+        unused: Option<Sessions>,
+    ) -> bool {
         if std::mem::replace(&mut self.is_closing, true) {
             return false;
         }
         let (session, failed) = (session.clone(), request.clone());
         self.start(
             async move {
+                if let Some(sessions) = unused {
+                    discard_unused(&sessions, session.id()).await;
+                }
                 let result = session.close().await;
                 Done::Closed { request, result }
             },

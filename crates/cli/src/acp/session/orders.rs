@@ -115,11 +115,19 @@ impl Orders {
 
     /// Removes the prompts.
     pub(super) fn take_prompts(&mut self) -> Vec<Order> {
-        let (prompts, others) = std::mem::take(&mut self.0)
-            .into_iter()
-            .partition(|order| matches!(order.work, Work::Prompt(_)));
+        self.take(|work| matches!(work, Work::Prompt(_)))
+    }
+
+    /// Removes everything that the editor sent as a prompt: the prompts and the commands.
+    pub(super) fn take_prompts_and_commands(&mut self) -> Vec<Order> {
+        self.take(|work| matches!(work, Work::Prompt(_) | Work::Command(_)))
+    }
+
+    fn take(&mut self, is_taken: impl Fn(&Work) -> bool) -> Vec<Order> {
+        let (taken, others) =
+            std::mem::take(&mut self.0).into_iter().partition(|order| is_taken(&order.work));
         self.0 = others;
-        Vec::from(prompts)
+        Vec::from(taken)
     }
 
     /// Removes all orders.

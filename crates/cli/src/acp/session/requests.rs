@@ -28,8 +28,8 @@ impl SessionTask {
             ToSession::Set { request, change, reply } => {
                 self.order(request, Work::Set(change, reply)).await;
             }
-            ToSession::Close { request } => {
-                if !self.operations.close(&self.handle, request.clone()) {
+            ToSession::Close { request, unused } => {
+                if !self.operations.close(&self.handle, request.clone(), unused) {
                     let message = "the session is being closed";
                     self.fail(&request, failure(ErrorCode::InvalidRequest, message)).await;
                 }
@@ -155,6 +155,8 @@ impl SessionTask {
         // Another client may have closed it first.
         let result = match result {
             Err(SessionError::Refused(Refused::Closed)) => Ok(()),
+            // It was not used, and is deleted.
+            Err(SessionError::UnknownSession { .. }) => Ok(()),
             result => result,
         };
         self.is_closed = result.is_ok();

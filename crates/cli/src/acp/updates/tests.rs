@@ -286,3 +286,24 @@ fn m_h1_a_change_of_the_policy_is_a_change_of_the_mode() {
     let update = shown.update(json!({ "type": "policyChanged", "policy": "edits", "by": by }));
     assert_eq!(update, json!({ "sessionUpdate": "current_mode_update", "currentModeId": "edits" }));
 }
+
+/// A run takes a prompt into its next iteration.
+#[test]
+fn m_h1_a_prompt_that_a_run_takes_is_shown_if_it_is_of_another_client() {
+    let mut shown = Shown::new(Features::default());
+    for (prompt, pid) in [(1, OWN), (2, OWN + 1)] {
+        let by = json!({ "name": "acp", "pid": pid });
+        let accepted = json!({ "type": "promptAccepted", "prompt": prompt, "text": "x", "by": by });
+        assert_eq!(shown.event(accepted), Vec::<Value>::new());
+    }
+    let user_messages = |updates: Vec<Value>| {
+        updates.iter().filter(|update| update["sessionUpdate"] == "user_message_chunk").count()
+    };
+    let begins = json!({ "type": "iterationStarted", "iteration": 1, "turn": 1, "open": 1 });
+    shown.event(begins);
+    for (prompt, messages) in [(1, 0), (2, 1)] {
+        let delivered = json!({ "type": "promptDelivered", "prompt": prompt, "iteration": 1 });
+        assert_eq!(user_messages(shown.event(delivered)), messages, "prompt {prompt}");
+    }
+    assert!(shown.updates.own_prompts.is_empty());
+}

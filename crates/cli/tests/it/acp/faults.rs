@@ -212,6 +212,22 @@ fn t_f14_a_session_is_loaded_again_after_a_daemon_that_died_during_a_replay() {
 }
 
 #[test]
+fn m_h1_a_session_that_was_resumed_shows_no_history_after_the_death_of_its_daemon() {
+    let world = World::new();
+    let mut editor = Editor::new(&world);
+    let session = editor.open(&world);
+    assert_eq!(editor.play(&session, "say Before."), "end_turn");
+    drop(editor);
+    let mut editor = Editor::new(&world);
+    editor.call("session/resume", again(&world, &session));
+    kill(&world);
+    // A prompt to a daemon that has just died fails.
+    world.run(&["daemon", "start"]).code(0);
+    assert_eq!(editor.play(&session, "say After."), "end_turn");
+    assert_eq!(editor.text("agent_message_chunk"), "After.");
+}
+
+#[test]
 fn m_h1_a_stopped_daemon_is_started_by_the_next_prompt() {
     let world = World::new();
     let mut editor = Editor::new(&world);

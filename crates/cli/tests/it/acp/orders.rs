@@ -82,3 +82,23 @@ fn m_h1_requests_to_a_session_that_wait_are_bounded() {
     }
     assert_eq!(editor.play(&session, "say One."), "end_turn");
 }
+
+/// The daemon is suspended, so that no request ends.
+#[test]
+fn m_h1_a_cancel_also_cancels_commands_that_wait() {
+    let world = World::new();
+    let mut editor = Editor::new(&world);
+    let session = editor.open(&world);
+    let daemon = world.daemon().unwrap();
+    kill_process(daemon, Signal::STOP).unwrap();
+    let set = editor.send("session/set_mode", mode(&session, "ask"));
+    let commands = ["/hold", "/rename other"].map(|text| editor.prompt(&session, text));
+    editor.notify("$/cancel_request", json!({ "requestId": commands[1] }));
+    assert_eq!(editor.reply(commands[1]).unwrap()["stopReason"], "cancelled");
+    editor.notify("session/cancel", json!({ "sessionId": session }));
+    assert_eq!(editor.reply(commands[0]).unwrap()["stopReason"], "cancelled");
+    kill_process(daemon, Signal::CONT).unwrap();
+    editor.reply(set).unwrap();
+    // A hold would be in the way of its turn.
+    assert_eq!(editor.play(&session, "say One."), "end_turn");
+}

@@ -129,6 +129,22 @@ fn m_h1_a_session_outlives_its_editor() {
 }
 
 #[test]
+fn m_h1_a_new_session_that_is_closed_without_a_prompt_is_deleted() {
+    let world = World::new();
+    let mut editor = Editor::new(&world);
+    for round in 0..3 {
+        let session = editor.open(&world);
+        // Its first prompt may also have been of another client.
+        let is_used = round == 1;
+        if is_used {
+            world.run(&["prompt", &session, "say One."]).code(0);
+        }
+        editor.call("session/close", json!({ "sessionId": session }));
+        world.run(&["show", &session]).code(if is_used { 0 } else { 1 });
+    }
+}
+
+#[test]
 fn m_h1_a_new_session_without_a_prompt_does_not_outlive_its_editor() {
     let world = World::new();
     let mut editor = Editor::new(&world);

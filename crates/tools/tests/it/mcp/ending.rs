@@ -145,6 +145,31 @@ fn m_h2_progress_does_not_extend_the_hard_limit_of_a_call() {
 }
 
 #[test]
+fn m_h2_progress_without_end_hides_neither_the_answer_nor_the_hard_limit() {
+    let mut session =
+        Session::with_source(Bench::new(), None, [("s", bad("floods-forever"))], |source| {
+            source.with_call_limit(Duration::from_secs(2))
+        });
+    session.names();
+    let output = session.output("work", json!({"answer": true}));
+    assert!(output.contains("worked"), "{}", output.len());
+    let called = session.call("mcp__s__work", json!({}));
+    let error = called.result.unwrap_err().to_string();
+    assert!(error.starts_with("MCP server `s`: no answer in 2 s"), "{error}");
+    session.end();
+}
+
+#[test]
+fn m_h2_t_h3_the_error_output_of_a_server_shows_no_part_of_a_key() {
+    let mut server = bad("prints-key");
+    server.env.insert("KEY".to_owned(), "open".repeat(10));
+    let mut session = Session::of(server);
+    session.names();
+    let error = session.error("work");
+    assert!(error.contains("; it wrote: ") && !error.contains("openopen"), "{error}");
+}
+
+#[test]
 fn m_h2_nothing_of_a_server_is_left_after_its_session() {
     for kind in ["none", "ignores-eof", "stuck", "silent"] {
         let mut session = Session::with(

@@ -93,6 +93,14 @@ fn m_h2_a_question_that_its_server_withdraws_is_taken_back() {
     assert_eq!(called.output, expected, "{called:?}");
 }
 
+#[test]
+fn m_h2_a_server_may_withdraw_any_number_of_questions() {
+    let mut session = Session::of(bad("withdraws-often"));
+    session.names();
+    let output = session.output("work", json!({}));
+    assert!(output.contains("worked"), "{output}");
+}
+
 /// Which of its calls a server works on when it asks is unknown: the question is shown under the
 /// oldest one, and the time of the user counts for none.
 #[test]
