@@ -8,9 +8,9 @@ use clap_complete::CompleteEnv;
 use holdpoint_session::folders::Folders;
 
 use crate::commands::{
-    acp, agents, answer, asks, attach, close, completions, config, daemon, hold, inbox, interrupt,
-    list, logs, r#loop, man, mcp, models, new, policy, prompt, rename, rm, run, show, status,
-    transfer, trust, unqueue, wait,
+    acp, agents, answer, asks, attach, close, completions, config, daemon, fleet, hold, inbox,
+    interrupt, list, logs, r#loop, man, mcp, models, new, policy, prompt, rename, rm, run, show,
+    status, transfer, trust, unqueue, wait,
 };
 use crate::daemon::Daemon;
 use crate::error::{CliError, exit};
@@ -65,6 +65,7 @@ enum Command {
     Status(status::Args),
     Acp(acp::Args),
     Daemon(daemon::Args),
+    Fleet(fleet::Args),
     Models(models::Args),
     Agents(agents::Args),
     Policy(policy::Args),
@@ -143,6 +144,7 @@ fn carry_out_command(
         Some(Command::Status(args)) => status::carry_out(&args, folders, ui),
         Some(Command::Acp(args)) => acp::carry_out(&args, folders),
         Some(Command::Daemon(args)) => daemon::carry_out(&args, folders, ui),
+        Some(Command::Fleet(args)) => fleet::carry_out(&args, folders, ui),
         Some(Command::Models(args)) => models::carry_out(&args, folders, ui),
         Some(Command::Agents(args)) => agents::carry_out(&args, folders, ui),
         Some(Command::Policy(args)) => policy::carry_out(&args, folders, ui),
@@ -172,7 +174,7 @@ mod tests {
     fn clients_that_are_commands_are_named_as_the_command_line() {
         for command in Cli::command().get_subcommands() {
             // These do not connect to sessions, or are the client of an editor.
-            if !matches!(command.get_name(), "config" | "man" | "acp" | "trust") {
+            if !matches!(command.get_name(), "config" | "man" | "acp" | "trust" | "fleet") {
                 assert!(COMMANDS.contains(&command.get_name()), "{}", command.get_name());
             }
         }

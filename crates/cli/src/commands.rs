@@ -9,6 +9,7 @@ pub(crate) mod close;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod daemon;
+pub(crate) mod fleet;
 pub(crate) mod hold;
 pub(crate) mod inbox;
 pub(crate) mod interrupt;

@@ -7,6 +7,7 @@
 //! | `api` | every path and its handler |
 //! | `status` | the daemon's report about itself |
 //! | `shutdown` | the causes of the daemon's end, and its time limit |
+//! | `store` | the file or database that keeps the sessions |
 //! | `memory` | the return of freed memory to the system |
 //! | `log` | the log: bounded, private, without secrets |
 //! | `notify` | the user's command for a session that waits |
@@ -29,6 +30,7 @@ mod shutdown;
 mod start;
 mod status;
 mod stop;
+mod store;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -37,9 +39,8 @@ use actix_web::web::Data;
 use holdpoint_common::Who;
 use holdpoint_common::api::DaemonStatus;
 use holdpoint_session::Engine;
-use holdpoint_session::folders::{self, Folders};
+use holdpoint_session::folders::Folders;
 use holdpoint_session::model::Catalog;
-use holdpoint_session::store::Sqlite;
 use holdpoint_tools::Supervisor;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
@@ -47,11 +48,13 @@ use tokio::time::timeout;
 pub(crate) use self::client::{Daemon, RESTART_HINT};
 pub(crate) use self::start::{announce, detach};
 pub(crate) use self::stop::stop;
+pub(crate) use self::store::{authorities, connect, open_file};
 
 use self::claim::{Claim, ClaimError, Listener, Unreachable};
 use self::host::{About, Host};
 use self::peer::Peers;
 use self::server::Servers;
+use self::store::Store;
 use crate::error::CliError;
 use crate::mcp;
 use crate::runtime::runtime;
@@ -88,9 +91,6 @@ pub(crate) fn run(
     memory::limit_spare_memory();
     let config = folders.config()?;
     folders.make()?;
-    for file in Sqlite::files(folders.data()) {
-        folders::check_file(&file)?;
-    }
     // Dropped last, so that the next owner finds the store closed and the log complete.
     let (claim, listeners) = match take_claim(folders, options)? {
         Some(claimed) => claimed,
@@ -101,19 +101,16 @@ pub(crate) fn run(
         |what: &str, error: &dyn std::fmt::Display| CliError::failed(format!("{what}: {error}"));
     let stop_signal = shutdown::watch(claim.sockets().clone())
         .map_err(|error| failed("signal handlers can't be installed", &error))?;
-    let store = Sqlite::open(folders.data()).map_err(|error| {
-        failed(&format!("the sessions in {} can't be opened", folders.data().display()), &error)
-            .hint("the folder is left unchanged: check it, or set another one with --state-dir")
-    })?;
+    let runtime = runtime()?;
+    let store = runtime.block_on(Store::open(folders))?;
     // The daemon's own environment is ignored.
     let catalog = Catalog::new(&config, |_| None);
     let browsers = web::browsers(&config, folders)?;
     browsers.sweep();
-    let engine = Engine::builder(catalog).configured(&config, folders).store(store.clone());
+    let engine = store.serve(Engine::builder(catalog).configured(&config, folders));
     let engine = engine.supervisor(Supervisor::beside_this_program());
     let engine = engine.tools(web::tools(&browsers)).mcp(mcp::source(folders.logins()));
     let engine = engine.folder_servers(folders.trust()).start()?;
-    let runtime = runtime()?;
 
     let about = About {
         sockets: claim.sockets().clone(),

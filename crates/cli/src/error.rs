@@ -175,12 +175,14 @@ fn hint(error: &SessionError) -> Option<&str> {
         SessionError::Disconnected { .. } => {
             "it may have been done: `holdpoint show` shows the state of the session"
         }
+        SessionError::NotOwner { .. } | SessionError::HomeAway { .. } => {
+            "run the command on that machine; `holdpoint fleet list` shows whether it responds"
+        }
         SessionError::ModelSetup { .. }
         | SessionError::UnknownEvent { .. }
         | SessionError::Request(_)
         | SessionError::Other { .. }
         | SessionError::NameTaken { .. }
-        | SessionError::NotOwner { .. }
         | SessionError::TooManyClients { .. }
         | SessionError::Model { .. }
         | SessionError::Gone { .. } => return error.hint(),

@@ -183,6 +183,10 @@ pub struct DaemonStatus {
     pub socket: String,
     /// Folder in which sessions are saved.
     pub data: String,
+    /// Name of this machine in its fleet, which has the sessions in its database; absent if it is in
+    /// none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
     /// Time at which the daemon started.
     pub since: Timestamp,
     /// Seconds without work and clients after which the daemon stops; absent if it never stops by

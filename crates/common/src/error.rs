@@ -131,6 +131,14 @@ pub enum SessionError {
         /// Name of the machine.
         owner: String,
     },
+    /// The workspace of the session is on another machine, so the session can't run on this one.
+    #[error("session {session} works in a folder of the machine `{home}`, and runs only there")]
+    HomeAway {
+        /// Id of the session.
+        session: SessionId,
+        /// Name of the machine with the workspace.
+        home: String,
+    },
     /// Too much of the session is lost to open it.
     #[error("session {session} is damaged: {message}")]
     Damaged {

@@ -384,6 +384,10 @@ pub struct SessionSummary {
     pub model: String,
     /// Absolute path of the session's workspace.
     pub workspace: String,
+    /// Machine that has the session, or, if none has it, the machine with its workspace; absent if
+    /// this machine is in no fleet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
     /// Ranges of events that can't be read.
     #[serde(default, skip_serializing_if = "Gaps::is_empty")]
     pub gaps: Gaps,
@@ -408,6 +412,7 @@ impl From<&Snapshot> for SessionSummary {
             tasks: TaskCounts::from_tasks(&snapshot.tasks),
             model: snapshot.settings.model.clone(),
             workspace: snapshot.settings.workspace.clone(),
+            machine: None,
             gaps: snapshot.gaps.clone(),
         }
     }

@@ -115,6 +115,15 @@ impl SavedSessions {
             }
             LockError::Failed(error) => error.into(),
         })?;
+        if let Some(membership) = folders.fleet().get()? {
+            let message = format!(
+                "the sessions in {data} are those of a fleet, in which this machine is `{}`: only \
+                 the daemon runs them",
+                membership.name
+            );
+            return Err(Failure::new("start", message)
+                .hint("use connect({ stateDir }), or pass another stateDir"));
+        }
         let store = Sqlite::open(folders.data()).map_err(|error| {
             Failure::new("store", format!("the sessions in {data} can't be opened: {error}"))
                 .hint(UNCHANGED_HINT)

@@ -353,7 +353,8 @@ test('m_f1_every_declared_error_code_is_thrown', () => {
     start: 'saved',
     stopped: 'a daemon or process that ends',
     ended: 'react',
-    notOwner: 'a session of another machine (the Rust tests of leases)',
+    notOwner: 'a session of another machine (the Rust tests of fleets)',
+    homeAway: 'a folder of another machine (the Rust tests of fleets)',
   }
   const left = named.filter((code) => !thrownCodes.has(code) && !(code in elsewhere))
   assert.deepEqual(left, program ? [] : ['damaged', 'tooManyStreams', 'disconnected', 'fromTool'])

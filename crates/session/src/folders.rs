@@ -5,6 +5,7 @@
 //! (feature `folders`).
 
 mod agents;
+mod fleet;
 mod lock;
 mod logins;
 mod private;
@@ -21,6 +22,7 @@ use holdpoint_common::{Config, ConfigError};
 use holdpoint_tools::{Ancestry, SupervisorAbove};
 
 pub use agents::{AgentStore, ApprovedAgent};
+pub use fleet::{FleetStore, Membership};
 pub use lock::{LockError, SessionsLock};
 pub use logins::{LoginKey, LoginStore};
 pub use private::{Exposed, check_file, make_folder, open, open_unchangeable};
@@ -243,6 +245,12 @@ impl Folders {
     #[must_use]
     pub fn agents(&self) -> AgentStore {
         AgentStore::new(self.data.join("agents"))
+    }
+
+    /// The membership of this machine in a fleet.
+    #[must_use]
+    pub fn fleet(&self) -> FleetStore {
+        FleetStore::new(self.data.join("fleet.json"))
     }
 
     /// The folder that contains all the others, if the user has set one.

@@ -211,7 +211,10 @@ impl Actor for Manager {
 
     fn started(&mut self, _: &mut Self::Context) {
         let registry = Rc::clone(&self.0);
-        actix_rt::spawn(async move { registry.mend_all().await });
+        actix_rt::spawn(async move {
+            registry.mend_all().await;
+            registry.follow_other_machines().await;
+        });
     }
 }
 

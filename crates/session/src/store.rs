@@ -1,5 +1,6 @@
 //! Stores, which keep the logs of sessions.
 
+mod copy;
 mod deadline;
 mod memory;
 mod numbers;
@@ -15,16 +16,18 @@ mod stored_facts;
 use std::ops::Range;
 use std::sync::Arc;
 
-use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
+use futures_util::{FutureExt, StreamExt};
 use holdpoint_common::{Delta, Event, Fact, Gaps, SessionId, SessionSummary, Timestamp, TurnFact};
 use thiserror::Error;
 
+pub use copy::{Copied, copy_session};
 pub use deadline::Deadline;
 pub use memory::Memory;
 pub(crate) use numbers::{NUMBER_BLOCK, Numbers};
 #[cfg(feature = "postgres")]
-pub use postgres::{Machine, Postgres};
+pub use postgres::{KnownMachine, Machine, Machines, Postgres, Removal};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{Salvaged, Sqlite};
 
@@ -37,6 +40,11 @@ pub trait SessionStore: Send + Sync + 'static {
     /// Whether acknowledged facts outlive the process. If not, nothing is reported as saved.
     fn is_durable(&self) -> bool {
         true
+    }
+
+    /// The name of this machine, in a store that several machines share.
+    fn machine(&self) -> Option<&str> {
+        None
     }
 
     /// Creates the log of a new session with these contents, all or nothing.
@@ -77,6 +85,11 @@ pub trait SessionStore: Send + Sync + 'static {
     /// [`StoreError::Io`] if the sessions can't be read.
     fn list(&self) -> BoxFuture<'static, Result<Vec<SavedSession>, StoreError>>;
 
+    /// The changes that other machines make. In a store of one machine, the stream ends at once.
+    fn changes(&self) -> BoxStream<'static, StoreChange> {
+        futures_util::stream::empty().boxed()
+    }
+
     /// The ranges of a session's log that were found to be unreadable so far.
     fn gaps(&self, _session: &SessionId) -> Gaps {
         Gaps::default()
@@ -96,6 +109,15 @@ pub trait SessionStore: Send + Sync + 'static {
     fn delete(&self, session: &SessionId) -> BoxFuture<'static, Result<(), StoreError>>;
 }
 
+/// A change by other machines.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StoreChange {
+    /// Sessions may have changed: the list has to be read again.
+    Sessions,
+    /// The owner of these sessions has lost its lease, and with it their work.
+    Abandoned(Vec<SessionId>),
+}
+
 /// The contents of a log at its creation. The default is an empty log.
 #[derive(Debug, Clone, Default)]
 pub struct NewLog {
@@ -112,6 +134,19 @@ pub struct SavedSession {
     pub summary: SessionSummary,
     /// When the session was first opened.
     pub opened: Timestamp,
+    /// The machine with the session's folder. `None` in a store of one machine.
+    pub home: Option<String>,
+    /// The other machine that owns the session now. `None` if it has no owner, or this machine owns
+    /// it.
+    pub owner: Option<String>,
+}
+
+impl SavedSession {
+    /// A session in a store of one machine.
+    #[must_use]
+    pub fn of_one_machine(summary: SessionSummary, opened: Timestamp) -> Self {
+        Self { summary, opened, home: None, owner: None }
+    }
 }
 
 /// A state of a session as its log keeps it, so that opening the session need not fold all facts.
@@ -177,6 +212,12 @@ pub trait SessionLog: SessionPast {
     /// Until when no other machine can own the session; later, if the lease of this machine is
     /// extended meanwhile. `None` in a store of one machine, whose sessions have no other owner.
     fn until(&self) -> Option<Deadline> {
+        None
+    }
+
+    /// The machine with the session's folder, if that is another one. Such a session has no actor
+    /// here.
+    fn away(&self) -> Option<&str> {
         None
     }
 

@@ -121,6 +121,7 @@ fn text(status: &DaemonStatus, config_changes: Option<&str>, sandbox: &SandboxSu
         pid,
         socket,
         data,
+        machine,
         sessions,
         connections,
         clients,
@@ -134,6 +135,7 @@ fn text(status: &DaemonStatus, config_changes: Option<&str>, sandbox: &SandboxSu
         format!("socket    {socket}"),
         format!("data      {data}"),
     ];
+    lines.extend(machine.iter().map(|machine| format!("fleet     this machine is `{machine}`")));
     lines.extend(status.log.iter().map(|log| format!("log       {log}")));
     lines.extend(config_changes.map(|changes| format!("config    {changes}")));
     lines.push(format!("sandbox   {}", sandbox_text(sandbox)));

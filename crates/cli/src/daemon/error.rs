@@ -66,7 +66,9 @@ impl ResponseError for ApiError {
             | SessionError::ModelSetup { .. }
             | SessionError::Model { .. }
             | SessionError::Policy(_) => StatusCode::UNPROCESSABLE_ENTITY,
-            SessionError::NotOwner { .. } => StatusCode::MISDIRECTED_REQUEST,
+            SessionError::NotOwner { .. } | SessionError::HomeAway { .. } => {
+                StatusCode::MISDIRECTED_REQUEST
+            }
             SessionError::Stopped => StatusCode::SERVICE_UNAVAILABLE,
             SessionError::Refused(refused) => status_of_refusal(refused),
             SessionError::Request(error) => status_of_request(error),

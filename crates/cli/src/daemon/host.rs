@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use holdpoint_common::{Limits, Timestamp, Who};
-use holdpoint_session::store::Sqlite;
 use holdpoint_session::{Engine, LoadMeter, Sessions};
 use holdpoint_tools::web::Browsers;
 use serde_json::Value;
@@ -17,6 +16,7 @@ use super::claim::Sockets;
 use super::connection::Connections;
 use super::desktop::Desktops;
 use super::peer::Peers;
+use super::store::Store;
 
 /// How long streams may take to send their last events, and then to send their end.
 const LAST_FRAMES_TIMEOUT: Duration = Duration::from_millis(500);
@@ -30,7 +30,7 @@ pub(super) struct Host {
     /// All sessions, with the daemon itself as the client.
     pub(super) sessions: Sessions,
     pub(super) load: LoadMeter,
-    pub(super) store: Sqlite,
+    pub(super) store: Store,
     pub(super) limits: Limits,
     pub(super) browsers: Browsers,
     pub(super) connections: Connections,
@@ -117,7 +117,7 @@ impl Host {
         engine: &Engine,
         peers: Peers,
         browsers: Browsers,
-        store: Sqlite,
+        store: Store,
         limits: Limits,
         about: About,
     ) -> Self {

@@ -4,7 +4,7 @@ use std::fs;
 
 use holdpoint_common::SessionId;
 use holdpoint_common::api::{API_VERSION, BrowserStatus, DaemonStatus, Descriptors};
-use holdpoint_session::store::Salvaged;
+use holdpoint_session::store::{Salvaged, Sqlite};
 use holdpoint_tools::web::RunningBrowser;
 use rustix::process::{Resource, getrlimit};
 
@@ -21,6 +21,7 @@ pub(super) async fn daemon_status(host: &Host) -> DaemonStatus {
         pid: std::process::id(),
         socket: sockets.first().map(|socket| socket.display().to_string()).unwrap_or_default(),
         data: data.display().to_string(),
+        machine: host.store.machine().map(str::to_owned),
         since: host.since,
         idle_stop_s: idle_stop.map(|after| after.as_secs()),
         config: config.clone(),
@@ -33,13 +34,7 @@ pub(super) async fn daemon_status(host: &Host) -> DaemonStatus {
         queued_prompts: load.queued_prompts,
         saved: load.saved,
         browsers: host.browsers.running().into_iter().map(browser).collect(),
-        damaged: host
-            .store
-            .salvaged()
-            .iter()
-            .map(damage)
-            .chain(host.store.salvage_error())
-            .collect(),
+        damaged: host.store.file().map(damages).unwrap_or_default(),
     }
 }
 
@@ -55,6 +50,11 @@ fn descriptors() -> Descriptors {
 fn browser(running: RunningBrowser) -> BrowserStatus {
     let RunningBrowser { session, pid, debugging, visible, sandbox } = running;
     BrowserStatus { session, pid, debugging, visible, sandbox }
+}
+
+/// Describes the damaged databases that the store has set aside.
+fn damages(store: &Sqlite) -> Vec<String> {
+    store.salvaged().iter().map(damage).chain(store.salvage_error()).collect()
 }
 
 /// Describes the remains of a damaged database.

@@ -11,6 +11,7 @@
 mod acp;
 mod cli;
 mod daemon;
+mod fleet;
 mod hosted;
 mod http_server;
 mod oauth_server;

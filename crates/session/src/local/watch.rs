@@ -20,6 +20,8 @@ type Snapshots = HashMap<SessionId, watch::Receiver<Arc<Snapshot>>>;
 /// coalesced.
 pub(crate) struct LocalWatch {
     manager: Addr<Manager>,
+    /// The name of this machine, if it is in a fleet.
+    machine: Option<String>,
     roster: watch::Receiver<u64>,
     live: StreamMap<SessionId, WatchStream<Arc<Snapshot>>>,
     /// The same snapshots, to read the last one of a session that is no longer live.
@@ -39,9 +41,11 @@ pub(crate) struct LocalWatch {
 impl LocalWatch {
     /// Starts to watch the sessions of this manager.
     pub(super) async fn open(manager: Addr<Manager>) -> Result<Self, SessionError> {
-        let roster = manager.send(GetWatchSources).await.map_err(|_| SessionError::Stopped)?.roster;
+        let sources = manager.send(GetWatchSources).await.map_err(|_| SessionError::Stopped)?;
+        let WatchSources { machine, roster, .. } = sources;
         let mut watch = Self {
             manager,
+            machine,
             roster,
             live: StreamMap::new(),
             shown: HashMap::new(),
@@ -60,7 +64,7 @@ impl LocalWatch {
     async fn reload_sessions(&mut self) -> Result<(), SessionError> {
         let sources =
             self.manager.send(GetWatchSources).await.map_err(|_| SessionError::Stopped)?;
-        let WatchSources { roster, live, live_starts, saved_changes, stopping } = sources;
+        let WatchSources { roster, live, live_starts, saved_changes, stopping, .. } = sources;
         // Keeps the streams of the sessions that are ending: each reports how its last turn ends.
         if stopping && self.listed.is_some() {
             return Ok(());
@@ -92,12 +96,12 @@ impl LocalWatch {
     ) {
         for (id, shown) in before {
             if !self.shown.contains_key(id) {
-                let summary = SessionSummary::from(&**shown.borrow());
+                let summary = self.summary(&shown.borrow());
                 self.report(SessionSummary { live: false, ..summary });
             }
         }
         for (_, shown) in live {
-            let summary = SessionSummary::from(&**shown.borrow());
+            let summary = self.summary(&shown.borrow());
             self.report(summary);
         }
     }
@@ -114,6 +118,11 @@ impl LocalWatch {
         // The oldest goes first, so that the newest is on top if a client adds each one at the top.
         sessions.into_iter().rev().for_each(|session| self.report(session));
         Ok(())
+    }
+
+    /// The summary of a session that is or was live on this machine.
+    fn summary(&self, snapshot: &Snapshot) -> SessionSummary {
+        SessionSummary { machine: self.machine.clone(), ..SessionSummary::from(snapshot) }
     }
 
     /// Reports a session, unless its summary is unchanged.
@@ -147,10 +156,10 @@ impl WatchBackend for LocalWatch {
                     // The engine has stopped, but the ends of its sessions are still reported.
                     Err(_) => {
                         let (_, snapshot) = self.live.next().await?;
-                        self.report(SessionSummary::from(&*snapshot));
+                        self.report(self.summary(&snapshot));
                     }
                 },
-                Some((_, snapshot)) = self.live.next() => self.report(SessionSummary::from(&*snapshot)),
+                Some((_, snapshot)) = self.live.next() => self.report(self.summary(&snapshot)),
             }
             tried = false;
         }

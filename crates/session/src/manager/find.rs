@@ -98,7 +98,12 @@ impl Registry {
         let mut sessions = self.list_known();
         let known: BTreeSet<_> = sessions.iter().map(|(.., summary)| summary.id.clone()).collect();
         let saved = saved.into_iter().filter(|saved| !known.contains(&saved.summary.id));
-        sessions.extend(saved.map(|saved| (false, saved.opened, saved.summary)));
+        sessions.extend(saved.map(|saved| {
+            // A session that another machine has is live there.
+            let live = saved.owner.is_some();
+            let machine = saved.owner.or(saved.home);
+            (live, saved.opened, SessionSummary { live, machine, ..saved.summary })
+        }));
         for (.., summary) in &mut sessions {
             summary.gaps.merge(&store.gaps(&summary.id));
         }
@@ -113,13 +118,11 @@ impl Registry {
     /// opened.
     fn list_known(&self) -> Vec<(bool, Timestamp, SessionSummary)> {
         let lifecycle = self.lifecycle();
+        let this_machine = self.engine.store.machine();
         let known = lifecycle.records().map(|(_, phase, record)| {
-            let live = phase.is_live();
-            (
-                live,
-                record.opened,
-                SessionSummary { live, ..SessionSummary::from(&**record.shown.borrow()) },
-            )
+            let (live, machine) = (phase.is_live(), this_machine.map(str::to_owned));
+            let summary = SessionSummary::from(&**record.shown.borrow());
+            (live, record.opened, SessionSummary { live, machine, ..summary })
         });
         known.collect()
     }

@@ -3,10 +3,10 @@
 use std::rc::Rc;
 
 use futures_util::{StreamExt, stream};
-use holdpoint_common::{Hold, SessionError, SessionStatus};
+use holdpoint_common::{Hold, SessionError, SessionId, SessionStatus};
 
-use super::lifecycle::Input;
-use super::registry::Registry;
+use super::lifecycle::{IfSaved, Input};
+use super::registry::{Reached, Registry};
 use crate::saved::mend;
 use crate::store::SavedSession;
 
@@ -42,16 +42,28 @@ impl Registry {
             saved.summary.status != SessionStatus::Idle || saved.summary.hold != Hold::Off
         };
         let unfinished = saved.into_iter().filter(needs_mending);
-        let mend_one = |SavedSession { summary, .. }| async move {
-            let id = summary.id;
-            match mend(engine, &id).await {
-                Ok(0) => {}
-                Ok(facts) => tracing::info!(session = %id, facts, "session mended after a restart"),
-                // Another machine runs it.
-                Err(SessionError::NotOwner { .. }) => {}
-                Err(error) => tracing::error!(session = %id, %error, "session can't be mended"),
+        let mend_one = |saved: SavedSession| async move { self.mend(&saved.summary.id).await };
+        stream::iter(unfinished).for_each_concurrent(MAX_PARALLEL, mend_one).await;
+    }
+
+    /// Mends sessions of other machines without a lease.
+    pub(super) async fn mend_abandoned(self: &Rc<Self>, sessions: Vec<SessionId>) {
+        let mend_one = |id: SessionId| async move {
+            // Until it is mended, nothing else of this engine uses the session.
+            let reached = self.access(&id, 0, IfSaved::Change).await;
+            if let Ok(Reached::Saved(_owned)) = reached {
+                self.mend(&id).await;
             }
         };
-        stream::iter(unfinished).for_each_concurrent(MAX_PARALLEL, mend_one).await;
+        stream::iter(sessions).for_each_concurrent(MAX_PARALLEL, mend_one).await;
+    }
+
+    /// Mends a session, unless another machine has it.
+    async fn mend(&self, id: &SessionId) {
+        match mend(&self.engine, id).await {
+            Ok(0) | Err(SessionError::NotOwner { .. }) => {}
+            Ok(facts) => tracing::info!(session = %id, facts, "session mended"),
+            Err(error) => tracing::error!(session = %id, %error, "session can't be mended"),
+        }
     }
 }

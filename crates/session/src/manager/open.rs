@@ -146,7 +146,11 @@ impl Registry {
     /// Loads a saved session and resolves its workspace.
     async fn load_saved(&self, id: &SessionId) -> Result<(LoadedSession, PathBuf), SessionError> {
         let engine = &self.engine;
-        let loaded = load_for_owner(id, engine.store.own(id).await?).await?;
+        let log = engine.store.own(id).await?;
+        if let Some(home) = log.away() {
+            return Err(SessionError::HomeAway { session: id.clone(), home: home.to_owned() });
+        }
+        let loaded = load_for_owner(id, log).await?;
         let known = PathBuf::from(&loaded.state.settings().workspace);
         // If the folder is gone, the conversation can still be read.
         let workspace = resolve_folder(engine, known.clone()).await.unwrap_or(known);

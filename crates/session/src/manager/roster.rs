@@ -1,11 +1,14 @@
 //! The roster, from which watchers learn that the set of sessions has changed.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
+use futures_util::StreamExt;
 use holdpoint_common::{SessionId, Snapshot};
 use tokio::sync::watch;
 
 use super::registry::Registry;
+use crate::store::StoreChange;
 
 /// Counts how often sessions appeared, disappeared, or changed between live and saved.
 #[derive(Default)]
@@ -38,6 +41,8 @@ impl Roster {
 
 /// The sources of a watch.
 pub(crate) struct WatchSources {
+    /// The name of this machine, if it is in a fleet.
+    pub(crate) machine: Option<String>,
     /// Changes when the roster changes.
     pub(crate) roster: watch::Receiver<u64>,
     /// The snapshots of the live sessions, the oldest session first.
@@ -52,6 +57,17 @@ pub(crate) struct WatchSources {
 }
 
 impl Registry {
+    /// Reports changes of the sessions of other machines to the watchers of the list, and ends the
+    /// work of sessions that have lost their owner.
+    pub(super) async fn follow_other_machines(self: &Rc<Self>) {
+        let mut changes = self.engine.store.changes();
+        while let Some(change) = changes.next().await {
+            if let StoreChange::Abandoned(sessions) = change {
+                self.mend_abandoned(sessions).await;
+            }
+            self.roster.borrow_mut().saved_changed();
+        }
+    }
     /// The present sources of a watch.
     pub(super) fn watch_sources(&self) -> WatchSources {
         let lifecycle = self.lifecycle();
@@ -65,6 +81,7 @@ impl Registry {
             .collect();
         let roster = self.roster.borrow();
         WatchSources {
+            machine: self.engine.store.machine().map(str::to_owned),
             roster: roster.changes.subscribe(),
             live,
             live_starts: roster.live_starts,

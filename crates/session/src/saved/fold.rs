@@ -131,7 +131,7 @@ async fn fold_first_page(
     if let Some(state) = State::fold(facts) {
         return Ok(state);
     }
-    let Some(SavedSession { summary, opened }) =
+    let Some(SavedSession { summary, opened, .. }) =
         log.saved().await?.filter(|saved| saved.summary.id == *id)
     else {
         let message = "neither its first event nor its saved summary can be read".to_owned();

@@ -102,10 +102,8 @@ impl SessionStore for Memory {
     fn list(&self) -> BoxFuture<'static, Result<Vec<SavedSession>, StoreError>> {
         let saved = |log: &Arc<MemoryLog>| {
             let contents = lock(&log.contents);
-            Some(SavedSession {
-                summary: contents.summary.clone()?,
-                opened: contents.facts.first()?.at,
-            })
+            let (summary, opened) = (contents.summary.clone()?, contents.facts.first()?.at);
+            Some(SavedSession::of_one_machine(summary, opened))
         };
         ready(Ok(lock(&self.logs).values().filter_map(saved).collect())).boxed()
     }

@@ -7,28 +7,37 @@
 
 mod connection;
 mod lease;
+mod machines;
 mod reader;
 mod schema;
 mod writer;
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
-use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use futures_util::stream::{self, BoxStream};
+use futures_util::{FutureExt, StreamExt};
 use holdpoint_common::{Certificates, Event, Gaps, SessionId, SessionSummary};
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot, watch};
 
+pub use self::machines::{KnownMachine, Machines, Removal};
+
 use self::connection::Database;
-use self::lease::Lease;
+use self::lease::{Lease, LeaseView};
 use self::writer::{Change, PendingWrite, Write};
 use super::reads::{FoundGaps, MAX_WAITING_READS, Past, Read, Reads};
 use super::{
-    Deadline, NewLog, SavedSession, SavedState, SessionLog, SessionPast, SessionStore, StoreError,
+    Deadline, NewLog, SavedSession, SavedState, SessionLog, SessionPast, SessionStore, StoreChange,
+    StoreError,
 };
+
+/// The pause between two reports of changes, and the longest time without one.
+const CHANGES_PAUSE: Duration = Duration::from_millis(100);
+const CHANGES_LIMIT: Duration = Duration::from_secs(5);
 
 /// A machine, as the other machines know it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,13 +57,17 @@ pub struct Machine {
 /// again for the next statement.
 #[derive(Clone)]
 pub struct Postgres {
+    /// The name of this machine.
+    machine: Arc<str>,
     // The senders bound this queue: a session's actor has at most one write of each kind in
     // progress, and a request at most one in all.
     writes: mpsc::UnboundedSender<PendingWrite>,
     reads: mpsc::Sender<Read>,
     gaps: Arc<FoundGaps>,
-    /// The end of this machine's lease.
-    until: watch::Receiver<Deadline>,
+    /// Changes when another machine notifies this one.
+    notified: watch::Receiver<()>,
+    /// The parts of the lease that others see.
+    lease: LeaseView,
     /// Closed when the thread has ended.
     running: watch::Sender<()>,
 }
@@ -74,7 +87,9 @@ impl Postgres {
         authorities: &Certificates,
         machine: &Machine,
     ) -> Result<Self, StoreError> {
-        let database = connection::database(url, authorities)?;
+        let name: Arc<str> = machine.name.as_str().into();
+        let database = connection::database(url, authorities)?.used_by(Arc::clone(&name));
+        let notified = database.notified();
         let (writes, pending_writes) = mpsc::unbounded_channel();
         let (reads, pending_reads) = mpsc::channel(MAX_WAITING_READS);
         let running = watch::Sender::default();
@@ -86,8 +101,8 @@ impl Postgres {
             runtime.block_on(run(database, machine, started, pending_writes, pending_reads));
             drop(alive);
         })?;
-        let until = start.await.map_err(|_| thread_ended_error())??;
-        Ok(Self { writes, reads, gaps: Arc::default(), until, running })
+        let lease = start.await.map_err(|_| thread_ended_error())??;
+        Ok(Self { machine: name, writes, reads, gaps: Arc::default(), notified, lease, running })
     }
 
     /// Waits until the store's connections are closed and its lease is given back, which happens once
@@ -108,9 +123,9 @@ impl Postgres {
         .boxed()
     }
 
-    fn log(&self, session: &SessionId, epoch: u64) -> Arc<dyn SessionLog> {
-        let store = Owner { store: self.clone(), session: session.clone(), epoch };
-        Arc::new(Past { store, session: session.clone() })
+    fn log(&self, session: &SessionId, epoch: u64) -> Past<Owner> {
+        let store = Owner { store: self.clone(), session: session.clone(), epoch, away: None };
+        Past { store, session: session.clone() }
     }
 }
 
@@ -143,7 +158,7 @@ impl Reads for Postgres {
 async fn run(
     database: Database,
     machine: Machine,
-    started: oneshot::Sender<Result<watch::Receiver<Deadline>, StoreError>>,
+    started: oneshot::Sender<Result<LeaseView, StoreError>>,
     writes: mpsc::UnboundedReceiver<PendingWrite>,
     reads: mpsc::Receiver<Read>,
 ) {
@@ -155,24 +170,34 @@ async fn run(
             return;
         }
     };
-    let _ = started.send(Ok(lease.until()));
+    let _ = started.send(Ok(lease.view()));
     let incarnation = lease.incarnation();
     let writing = writer::run(&database, &incarnation, writes);
-    let reading = reader::run(&database, reads);
+    let reading = reader::run(&database, incarnation.machine.as_str().into(), reads);
     Box::pin(lease.keep_during(async { tokio::join!(writing, reading) })).await;
 }
 
 impl SessionStore for Postgres {
+    fn machine(&self) -> Option<&str> {
+        Some(&self.machine)
+    }
+
     fn create(
         &self,
         session: &SessionId,
         contents: NewLog,
     ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
-        let opened = SystemTime::now().into();
+        // A session that is copied from another store was opened before.
+        let first = contents.first.as_ref().map(|(event, _)| event.at);
+        let opened = first.unwrap_or_else(|| SystemTime::now().into());
         let (session, contents) = (session.clone(), Box::new(contents));
         let created = self.write(Write::Create { session: session.clone(), opened, contents });
         let store = self.clone();
-        async move { created.await.map(|epoch| store.log(&session, epoch)) }.boxed()
+        async move {
+            let log: Arc<dyn SessionLog> = Arc::new(store.log(&session, created.await?));
+            Ok(log)
+        }
+        .boxed()
     }
 
     fn open(
@@ -192,11 +217,39 @@ impl SessionStore for Postgres {
     ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
         let owned = self.write(Write::Own { session: session.clone() });
         let (store, session) = (self.clone(), session.clone());
-        async move { owned.await.map(|epoch| store.log(&session, epoch)) }.boxed()
+        async move {
+            let mut log = store.log(&session, owned.await?);
+            let home = log.saved().await?.and_then(|saved| saved.home);
+            log.store.away = home.filter(|home| **home != *store.machine);
+            let log: Arc<dyn SessionLog> = Arc::new(log);
+            Ok(log)
+        }
+        .boxed()
     }
 
     fn list(&self) -> BoxFuture<'static, Result<Vec<SavedSession>, StoreError>> {
         self.read(|done| Read::List { done })
+    }
+
+    /// Also every few seconds: a machine that dies notifies nobody.
+    fn changes(&self) -> BoxStream<'static, StoreChange> {
+        let seen = (self.notified.clone(), self.lease.abandoned.clone());
+        stream::unfold(seen, |(mut notified, mut abandoned)| async {
+            tokio::time::sleep(CHANGES_PAUSE).await;
+            let change = tokio::select! {
+                changed = abandoned.changed() => {
+                    changed.ok()?;
+                    StoreChange::Abandoned(abandoned.borrow_and_update().clone())
+                }
+                changed = notified.changed() => {
+                    changed.ok()?;
+                    StoreChange::Sessions
+                }
+                () = tokio::time::sleep(CHANGES_LIMIT) => StoreChange::Sessions,
+            };
+            Some((change, (notified, abandoned)))
+        })
+        .boxed()
     }
 
     fn gaps(&self, session: &SessionId) -> Gaps {
@@ -221,6 +274,8 @@ struct Owner {
     store: Postgres,
     session: SessionId,
     epoch: u64,
+    /// The home of the session, if that is another machine.
+    away: Option<String>,
 }
 
 impl Owner {
@@ -256,7 +311,11 @@ impl Reads for Owner {
 
 impl SessionLog for Past<Owner> {
     fn until(&self) -> Option<Deadline> {
-        Some(*self.store.store.until.borrow())
+        Some(*self.store.store.lease.until.borrow())
+    }
+
+    fn away(&self) -> Option<&str> {
+        self.store.away.as_deref()
     }
 
     fn append(

@@ -4,11 +4,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
 use holdpoint_common::{Event, Gaps, SessionId, SessionSummary};
 
 use crate::store::{
     Deadline, NewLog, Page, SavedSession, SavedState, SessionLog, SessionPast, SessionStore,
-    StoreError,
+    StoreChange, StoreError,
 };
 
 /// The result of an operation of a store.
@@ -56,6 +57,14 @@ impl<L: StoreLayer> SessionStore for L {
 
     fn list(&self) -> Stored<Vec<SavedSession>> {
         StoreLayer::list(self)
+    }
+
+    fn machine(&self) -> Option<&str> {
+        self.inner().machine()
+    }
+
+    fn changes(&self) -> BoxStream<'static, StoreChange> {
+        self.inner().changes()
     }
 
     fn gaps(&self, session: &SessionId) -> Gaps {
@@ -132,6 +141,10 @@ impl<L: LogLayer> SessionPast for L {
 impl<L: LogLayer> SessionLog for L {
     fn until(&self) -> Option<Deadline> {
         LogLayer::until(self)
+    }
+
+    fn away(&self) -> Option<&str> {
+        self.inner().away()
     }
 
     fn append(&self, after: u64, facts: Vec<Arc<Event>>, summary: SessionSummary) -> Stored<()> {

@@ -1,10 +1,12 @@
 //! Engines of several machines over one PostgreSQL database.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use holdpoint_common::{Certificates, Outcome, SessionError, SessionStatus};
-use holdpoint_session::store::{Machine, Postgres};
-use holdpoint_session::testing::{Harness, reply, within_patience};
+use holdpoint_common::api::SessionNews;
+use holdpoint_common::{Certificates, Outcome, SessionError, SessionStatus, SessionSummary};
+use holdpoint_session::store::{Copied, Machine, Postgres, SessionStore, Sqlite, copy_session};
+use holdpoint_session::testing::{Harness, Recorder, reply, within_patience};
 use holdpoint_session::{AttachFrom, ClientEnd};
 use holdpoint_tests::postgres_server::PostgresServer;
 
@@ -51,12 +53,13 @@ async fn a_machine_that_starts_leaves_the_running_sessions_of_others_alone() {
 }
 
 #[tokio::test]
-async fn a_session_of_a_machine_without_a_lease_continues_on_another() {
+async fn a_session_of_a_machine_without_a_lease_is_read_on_another_and_continues_at_home() {
     let server = start();
     let url = server.database("fleet");
     let one = machine(&url, "m1").await;
     let live = one.model.then_live();
     let session = one.open().await;
+    let id = session.id().clone();
     let mut events = one.watch(&session).await;
     session.prompt("first").await.unwrap();
     events.step_started().await;
@@ -64,22 +67,123 @@ async fn a_session_of_a_machine_without_a_lease_continues_on_another() {
 
     end_lease(&server, "m1");
     let two = machine(&url, "m2").await;
-    let moved = two.sessions().get(session.id().as_str()).await.unwrap();
-    let mut after = holdpoint_session::testing::Recorder::new(
-        moved.attach(AttachFrom::after(seen)).await.unwrap(),
-    );
-    // The turn was cut when the second machine started, and is not run again.
-    assert_eq!(after.turn_finished().await.outcome, Outcome::Interrupted);
-    assert!(two.model.requests().is_empty());
-    two.model.then(reply().text("second"));
-    moved.prompt("second").await.unwrap();
-    assert_eq!(after.turn_finished().await.outcome, Outcome::Done);
+    let away = SessionError::HomeAway { session: id.clone(), home: "m1".into() };
+    // Waits until unfinished sessions were looked at.
+    assert_eq!(two.sessions().get(id.as_str()).await.err(), Some(away));
+    // The turn was cut when the second machine started.
+    let found = two.sessions().look(id.as_str()).await.unwrap();
+    assert_eq!(found.last_turn.as_ref().map(|turn| turn.outcome), Some(Outcome::Interrupted));
+    let listed = two.sessions().list().await.unwrap();
+    assert_eq!((listed[0].machine.as_deref(), listed[0].live), (Some("m1"), false));
 
-    // The first machine learns it with its next write, and ends what runs.
+    // The first program learns it with its next write, and ends its work.
     live.text("late");
     drop(live);
     while within_patience("the end", events.next()).await.is_some() {}
     assert!(matches!(events.end(), ClientEnd::Moved { .. }), "{:?}", events.end());
-    let elsewhere = SessionError::NotOwner { session: session.id().clone(), owner: "m2".into() };
-    assert_eq!(session.prompt("third").await.unwrap_err(), elsewhere);
+    // It was replaced on its machine.
+    let elsewhere =
+        SessionError::NotOwner { session: id.clone(), owner: "another machine".to_owned() };
+    assert_eq!(session.prompt("second").await.unwrap_err(), elsewhere);
+
+    let again = machine(&url, "m1").await;
+    let moved = again.sessions().get(id.as_str()).await.unwrap();
+    let mut after = Recorder::new(moved.attach(AttachFrom::after(seen)).await.unwrap());
+    assert_eq!(after.turn_finished().await.outcome, Outcome::Interrupted);
+    assert!(again.model.requests().is_empty());
+    again.model.then(reply().text("second"));
+    moved.prompt("second").await.unwrap();
+    assert_eq!(after.turn_finished().await.outcome, Outcome::Done);
+    let listed = two.sessions().list().await.unwrap();
+    assert_eq!((listed[0].machine.as_deref(), listed[0].live), (Some("m1"), true));
+}
+
+#[tokio::test]
+async fn a_session_is_copied_once_and_only_if_the_other_store_has_no_other_continuation() {
+    let server = start();
+    let url = server.database("fleet");
+    let folder = tempfile::tempdir().unwrap();
+    let file = Sqlite::open(folder.path()).unwrap();
+    let harness = Harness::with(|engine| engine.store(file.clone()));
+    harness.model.then(reply().text("one"));
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    session.prompt("first").await.unwrap();
+    events.turn_finished().await;
+    drop((events, session));
+    let id = harness.sessions().list().await.unwrap()[0].id.clone();
+    drop(harness);
+
+    let m1 = Machine { name: "m1".to_owned(), id: "m1".to_owned() };
+    let fleet = Postgres::connect(&url, &Certificates::default(), &m1).await.unwrap();
+    let saved = file.list().await.unwrap().remove(0);
+    assert_eq!(copy_session(&file, &fleet, &saved).await, Ok(Copied::Whole));
+    assert_eq!(copy_session(&file, &fleet, &saved).await, Ok(Copied::Known));
+    let facts = async |store: &dyn SessionStore| {
+        store.open(&id).await.unwrap().read(0..u64::MAX).await.unwrap()
+    };
+    assert_eq!(facts(&file).await, facts(&fleet).await);
+    let copied = fleet.list().await.unwrap().remove(0);
+    assert_eq!((&copied.summary, copied.opened), (&saved.summary, saved.opened));
+    // Numbers that were reserved for events without a fact are not given out again.
+    let reserved = async |store: &dyn SessionStore| {
+        store.own(&id).await.unwrap().reserve(0).await.unwrap().start
+    };
+    assert_eq!(reserved(&file).await, reserved(&fleet).await);
+
+    // A part of a copy that was broken off is continued, and another continuation is kept.
+    let last = facts(&file).await.last().unwrap().clone();
+    server.query("fleet", &format!("DELETE FROM holdpoint.facts WHERE seq = {}", last.seq));
+    let before =
+        format!("UPDATE holdpoint.sessions SET last = (SELECT max(seq) FROM holdpoint.facts)");
+    server.query("fleet", &before);
+    assert_eq!(copy_session(&file, &fleet, &saved).await, Ok(Copied::Whole));
+    assert_eq!(facts(&file).await, facts(&fleet).await);
+    let log = fleet.own(&id).await.unwrap();
+    let mut other = (*last).clone();
+    other.seq += 1;
+    log.append(last.seq, vec![Arc::new(other.clone())], saved.summary.clone()).await.unwrap();
+    drop(log);
+    assert_eq!(copy_session(&file, &fleet, &saved).await, Ok(Copied::Known));
+    other.at.0 += 1;
+    let log = file.own(&id).await.unwrap();
+    log.append(last.seq, vec![Arc::new(other)], saved.summary.clone()).await.unwrap();
+    drop(log);
+    let refused = copy_session(&file, &fleet, &saved).await.unwrap();
+    assert!(
+        matches!(&refused, Copied::Refused(why) if why.contains("continuation")),
+        "{refused:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_running_machine_shows_the_sessions_of_others_and_ends_the_work_of_a_lost_one() {
+    let server = start();
+    let url = server.database("fleet");
+    let (one, two) = (machine(&url, "m1").await, machine(&url, "m2").await);
+    let mut watch = two.sessions().watch().await.unwrap();
+    let live = one.model.then_live();
+    let session = one.open().await;
+    let mut events = one.watch(&session).await;
+    session.prompt("go").await.unwrap();
+    events.step_started().await;
+    let mut news = async |wanted: fn(&SessionSummary) -> bool| {
+        within_patience("news of the session", async {
+            loop {
+                match watch.next().await {
+                    Some(SessionNews::Session(summary)) if wanted(&summary) => return *summary,
+                    Some(_) => {}
+                    None => panic!("the watch has ended"),
+                }
+            }
+        })
+        .await
+    };
+    let running = news(|session| session.status == SessionStatus::Running).await;
+    assert_eq!((running.machine.as_deref(), running.live), (Some("m1"), true));
+    end_lease(&server, "m1");
+    let cut = news(|session| session.last_turn.is_some()).await;
+    assert_eq!((cut.machine.as_deref(), cut.live), (Some("m1"), false));
+    assert_eq!(cut.last_turn.unwrap().outcome, Outcome::Interrupted);
+    drop(live);
 }

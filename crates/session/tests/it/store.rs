@@ -80,6 +80,7 @@ fn summary(session: &SessionId, title: &str) -> SessionSummary {
         tasks: Default::default(),
         model: "rehearsal".into(),
         workspace: "/w".into(),
+        machine: None,
         gaps: Default::default(),
     }
 }

@@ -1,15 +1,17 @@
 //! A connection to the server, which is made again if it is lost.
 
 use std::error::Error;
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use holdpoint_common::Certificates;
+use tokio::sync::watch;
 use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::tls::MakeTlsConnect;
-use tokio_postgres::{Client, Config, NoTls, Socket};
+use tokio_postgres::{AsyncMessage, Client, Config, NoTls, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::{StoreError, io_error, schema};
@@ -44,6 +46,10 @@ pub(super) struct Connection<S> {
 #[derive(Clone)]
 pub(super) struct Database {
     config: Config,
+    /// The machine that uses this, if one does.
+    machine: Option<Arc<str>>,
+    /// The notifications of other machines, on connections that listen.
+    notified: Arc<watch::Sender<()>>,
     /// `None` for a server on this machine, which is reached over a Unix socket.
     tls: Option<MakeRustlsConnect>,
 }
@@ -68,7 +74,7 @@ pub(super) fn database(url: &str, authorities: &Certificates) -> Result<Database
     let is_local = |host: &Host| matches!(host, Host::Unix(_));
     if config.get_hosts().iter().all(is_local) && config.get_hostaddrs().is_empty() {
         config.ssl_mode(SslMode::Disable);
-        return Ok(Database { config, tls: None });
+        return Ok(Database { config, machine: None, notified: Arc::default(), tls: None });
     }
     if config.get_ssl_mode() == SslMode::Disable {
         let message = "a database that is not on this machine has to be reached with TLS: remove \
@@ -79,7 +85,25 @@ pub(super) fn database(url: &str, authorities: &Certificates) -> Result<Database
     // The certificate is always checked, and so is the name in it.
     let mut tls = http::trusting(authorities).map_err(|error| io_error(error.to_string()))?;
     tls.alpn_protocols.clear();
-    Ok(Database { config, tls: Some(MakeRustlsConnect::new(tls)) })
+    let tls = Some(MakeRustlsConnect::new(tls));
+    Ok(Database { config, machine: None, notified: Arc::default(), tls })
+}
+
+impl Database {
+    /// The same database, as this machine uses it.
+    pub(super) fn used_by(self, machine: Arc<str>) -> Self {
+        Self { machine: Some(machine), ..self }
+    }
+
+    /// Changes when another machine notifies this one, if a connection listens.
+    pub(super) fn notified(&self) -> watch::Receiver<()> {
+        self.notified.subscribe()
+    }
+
+    /// Whether the address contains a password.
+    pub(super) fn uses_password(&self) -> bool {
+        self.config.get_password().is_some()
+    }
 }
 
 impl<S: Statements> Connection<S> {
@@ -137,24 +161,36 @@ impl<S> Connected<S> {
 }
 
 async fn connect<S: Statements>(database: &Database) -> Result<(Client, S), StoreError> {
-    let Database { config, tls } = database;
-    let mut client = match tls {
-        Some(tls) => open(config, tls.clone()).await?,
-        None => open(config, NoTls).await?,
+    let mut client = match &database.tls {
+        Some(tls) => open(database, tls.clone()).await?,
+        None => open(database, NoTls).await?,
     };
     schema::prepare(&mut client).await?;
     let statements = S::prepare(&client).await.map_err(|error| failed(&error))?;
     Ok((client, statements))
 }
 
-async fn open<T>(config: &Config, tls: T) -> Result<Client, StoreError>
+async fn open<T>(database: &Database, tls: T) -> Result<Client, StoreError>
 where
     T: MakeTlsConnect<Socket, Stream: Send + 'static>,
 {
-    let (client, connection) = config.connect(tls).await.map_err(|error| failed(&error))?;
+    let connecting = database.config.connect(tls);
+    let (client, mut connection) = connecting.await.map_err(|error| failed(&error))?;
+    let Database { machine, notified, .. } = database.clone();
     tokio::spawn(async move {
-        if let Err(error) = connection.await {
-            tracing::debug!(%error, "a connection to the database ended");
+        while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
+            match message {
+                Ok(AsyncMessage::Notification(note))
+                    if machine.as_deref() != Some(note.payload()) =>
+                {
+                    notified.send_replace(());
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    tracing::debug!(%error, "a connection to the database ended");
+                    return;
+                }
+            }
         }
     });
     Ok(client)

@@ -2,15 +2,18 @@
 
 use std::time::Duration;
 
+use holdpoint_common::SessionId;
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_postgres::{Client, Statement};
 
 use super::connection::{Connection, Database, Statements, failed};
+use super::writer::CHANNEL;
 use super::{Machine, StoreError, io_error};
 use crate::store::Deadline;
 
 /// How long a lease lasts after a heartbeat, by the server's clock.
-const LEASE: Duration = Duration::from_secs(10);
+pub(super) const LEASE: Duration = Duration::from_secs(10);
 
 /// How long before the end of the lease the machine ends its work: the time to end processes.
 const MARGIN: Duration = Duration::from_secs(2);
@@ -20,6 +23,12 @@ const BEAT: Duration = Duration::from_secs(3);
 
 /// The pause before a heartbeat that failed is tried again.
 const RETRY: Duration = Duration::from_millis(500);
+
+/// How often the machine looks for sessions of machines without a lease.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// The most such sessions that are found at once.
+const MAX_ABANDONED: i64 = 1_000;
 
 const TAKE: &str = "
     INSERT INTO machines (name, id, incarnation, until)
@@ -35,20 +44,28 @@ const EXTEND: &str = "
 
 const GIVE_BACK: &str = "UPDATE machines SET until = now() WHERE name = $1 AND incarnation = $2";
 
+const ABANDONED: &str = "
+    SELECT sessions.id FROM sessions JOIN machines ON machines.name = sessions.owner
+    WHERE machines.name <> $1 AND machines.until <= now() LIMIT $2";
+
 struct LeaseStatements {
     take: Statement,
     extend: Statement,
     give_back: Statement,
+    abandoned: Statement,
 }
 
 impl Statements for LeaseStatements {
     async fn prepare(client: &Client) -> Result<Self, tokio_postgres::Error> {
-        let (take, extend, give_back) = tokio::try_join!(
+        // This connection is the one that is always open.
+        client.batch_execute(&format!("LISTEN {CHANNEL}")).await?;
+        let (take, extend, give_back, abandoned) = tokio::try_join!(
             client.prepare(TAKE),
             client.prepare(EXTEND),
-            client.prepare(GIVE_BACK)
+            client.prepare(GIVE_BACK),
+            client.prepare(ABANDONED)
         )?;
-        Ok(Self { take, extend, give_back })
+        Ok(Self { take, extend, give_back, abandoned })
     }
 }
 
@@ -61,12 +78,23 @@ pub(super) struct Incarnation {
     pub(super) number: i64,
 }
 
+/// The parts of a lease that others see.
+#[derive(Clone)]
+pub(super) struct LeaseView {
+    /// When the machine has to end its work, unless the lease is extended.
+    pub(super) until: watch::Receiver<Deadline>,
+    /// The sessions of other machines without a lease, as they are found.
+    pub(super) abandoned: watch::Receiver<Vec<SessionId>>,
+}
+
 /// The lease of this machine, on a connection of its own.
 pub(super) struct Lease {
     connection: Connection<LeaseStatements>,
     incarnation: Incarnation,
-    /// When the machine has to end its work, unless the lease is extended.
+    /// See [`LeaseView`].
     until: watch::Sender<Deadline>,
+    /// See [`LeaseView`].
+    abandoned: watch::Sender<Vec<SessionId>>,
 }
 
 impl Lease {
@@ -91,16 +119,15 @@ impl Lease {
         };
         let until = watch::Sender::new(until);
         let incarnation = Incarnation { machine: name.clone(), number: row.get(0) };
-        Ok(Self { connection, incarnation, until })
+        Ok(Self { connection, incarnation, until, abandoned: watch::Sender::default() })
     }
 
     pub(super) fn incarnation(&self) -> Incarnation {
         self.incarnation.clone()
     }
 
-    /// When the machine has to end its work, unless the lease is extended.
-    pub(super) fn until(&self) -> watch::Receiver<Deadline> {
-        self.until.subscribe()
+    pub(super) fn view(&self) -> LeaseView {
+        LeaseView { until: self.until.subscribe(), abandoned: self.abandoned.subscribe() }
     }
 
     /// Extends the lease again and again, and gives it back when `serving` is done.
@@ -130,8 +157,32 @@ impl Lease {
                     RETRY
                 }
             };
-            tokio::time::sleep(pause).await;
+            let next = Instant::now() + pause;
+            while Instant::now() + LOOK < next {
+                tokio::time::sleep(LOOK).await;
+                if let Err(error) = self.look().await {
+                    tracing::warn!(%error, "the leases of other machines can't be read");
+                }
+            }
+            tokio::time::sleep_until(next).await;
         }
+    }
+
+    /// Looks for sessions of machines without a lease.
+    async fn look(&mut self) -> Result<(), StoreError> {
+        let connected = self.connection.get().await?;
+        let looking = async {
+            let (client, statement) = (&connected.client, &connected.statements.abandoned);
+            let found = client.query(statement, &[&self.incarnation.machine, &MAX_ABANDONED]).await;
+            found.map_err(|error| failed(&error))
+        };
+        let found = connected.within(LOOK, looking).await?;
+        let found: Vec<_> =
+            found.iter().filter_map(|row| row.get::<_, &str>(0).parse().ok()).collect();
+        if !found.is_empty() {
+            self.abandoned.send_replace(found);
+        }
+        Ok(())
     }
 
     /// Extends the lease. Returns `false` if another start of this machine has it.

@@ -50,9 +50,18 @@ const STATE: &str = "
     SELECT states.seq, state, states.check_sum FROM states JOIN facts USING (session, seq)
     WHERE session = $1";
 
-const SAVED: &str = "SELECT opened, summary FROM sessions WHERE id = $1";
+/// A machine without a lease owns nothing.
+const SAVED: &str = "
+    SELECT opened, summary, home, owners.name
+    FROM sessions LEFT JOIN machines AS owners
+        ON owners.name = sessions.owner AND owners.name <> $1 AND owners.until > now()
+    WHERE sessions.id = $2";
 
-const LIST: &str = "SELECT opened, summary FROM sessions WHERE last > 0";
+const LIST: &str = "
+    SELECT opened, summary, home, owners.name
+    FROM sessions LEFT JOIN machines AS owners
+        ON owners.name = sessions.owner AND owners.name <> $1 AND owners.until > now()
+    WHERE last > 0";
 
 struct ReaderStatements {
     page: Statement,
@@ -78,15 +87,16 @@ impl Statements for ReaderStatements {
 }
 
 /// Reads until every sender is gone.
-pub(super) async fn run(database: &Database, mut reads: mpsc::Receiver<Read>) {
+pub(super) async fn run(database: &Database, machine: Arc<str>, mut reads: mpsc::Receiver<Read>) {
     let mut connection = Connection::new(database);
     let (running, places) = (TaskTracker::new(), Arc::new(Semaphore::new(MAX_RUNNING)));
     while let Some(read) = reads.recv().await {
         // Never closed.
         let place = Arc::clone(&places).acquire_owned().await;
+        let machine = Arc::clone(&machine);
         match connection.get().await {
             Ok(db) => drop(running.spawn(async move {
-                answer(&db, read).await;
+                answer(&db, &machine, read).await;
                 drop(place);
             })),
             Err(error) => fail(read, error),
@@ -97,7 +107,7 @@ pub(super) async fn run(database: &Database, mut reads: mpsc::Receiver<Read>) {
 }
 
 /// Answers a request. The caller may have stopped waiting.
-async fn answer(db: &Connected<ReaderStatements>, read: Read) {
+async fn answer(db: &Connected<ReaderStatements>, machine: &str, read: Read) {
     match read {
         Read::Page { session, range, max_facts, done } => {
             let _ = done.send(db.within_limit(page(db, &session, &range, max_facts)).await);
@@ -112,16 +122,16 @@ async fn answer(db: &Connected<ReaderStatements>, read: Read) {
             let _ = done.send(db.within_limit(state(db, &session)).await);
         }
         Read::Find { session, done } => {
-            let found = db.within_limit(row(db, &db.statements.saved, &session)).await;
+            let found = db.within_limit(saved_row(db, machine, &session)).await;
             let unknown = || StoreError::Unknown { session };
             let _ = done.send(found.and_then(|row| row.map(drop).ok_or_else(unknown)));
         }
         Read::Saved { session, done } => {
-            let found = db.within_limit(row(db, &db.statements.saved, &session)).await;
+            let found = db.within_limit(saved_row(db, machine, &session)).await;
             let _ = done.send(found.map(|row| row.as_ref().and_then(saved)));
         }
         Read::List { done } => {
-            let listed = db.within_limit(rows(db, &db.statements.list, &[])).await;
+            let listed = db.within_limit(rows(db, &db.statements.list, &[&machine])).await;
             let _ = done.send(listed.map(|rows| rows.iter().filter_map(saved).collect()));
         }
     }
@@ -155,6 +165,15 @@ async fn row(
     session: &SessionId,
 ) -> Result<Option<Row>, StoreError> {
     Ok(rows(db, statement, &[&session.as_str()]).await?.pop())
+}
+
+/// The row that lists a session.
+async fn saved_row(
+    db: &Connected<ReaderStatements>,
+    machine: &str,
+    session: &SessionId,
+) -> Result<Option<Row>, StoreError> {
+    Ok(rows(db, &db.statements.saved, &[&machine, &session.as_str()]).await?.pop())
 }
 
 /// A page of the facts in a range, with gaps in place of unreadable facts.
@@ -240,5 +259,6 @@ fn saved(row: &Row) -> Option<SavedSession> {
     let summary = summary.inspect_err(|error| {
         tracing::error!(%error, "the summary of a session can't be read");
     });
-    Some(SavedSession { summary: summary.ok()?, opened })
+    let (home, owner) = (Some(row.get(2)), row.get(3));
+    Some(SavedSession { summary: summary.ok()?, opened, home, owner })
 }

@@ -14,11 +14,14 @@ const MIGRATIONS: [&str; VERSION as usize] = ["
         name text PRIMARY KEY,
         id text NOT NULL,
         incarnation bigint NOT NULL,
-        until timestamptz NOT NULL
+        until timestamptz NOT NULL,
+        address text,
+        certificate text
     );
     CREATE TABLE sessions (
         id text PRIMARY KEY,
         opened bigint NOT NULL,
+        home text NOT NULL,
         owner text,
         epoch bigint NOT NULL,
         last bigint NOT NULL DEFAULT 0,

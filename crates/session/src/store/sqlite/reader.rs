@@ -82,7 +82,7 @@ fn saved(db: &Connection, session: &SessionId) -> Result<Option<SavedSession>, S
         let summary =
             row.get_ref(1)?.as_bytes_or_null()?.and_then(|text| serde_json::from_slice(text).ok());
         let opened = Timestamp(row.get::<_, i64>(0)?.cast_unsigned());
-        Ok(summary.map(|summary| SavedSession { summary, opened }))
+        Ok(summary.map(|summary| SavedSession::of_one_machine(summary, opened)))
     });
     Ok(found.optional()?.flatten())
 }
@@ -117,7 +117,8 @@ fn list(db: &Connection) -> Result<Vec<SavedSession>, StoreError> {
             }
         };
         let Some(summary) = summary else { continue };
-        sessions.push(SavedSession { summary, opened: Timestamp(opened.cast_unsigned()) });
+        let opened = Timestamp(opened.cast_unsigned());
+        sessions.push(SavedSession::of_one_machine(summary, opened));
     }
     Ok(sessions)
 }

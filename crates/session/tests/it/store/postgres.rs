@@ -258,7 +258,7 @@ async fn a_connection_that_hangs_is_replaced() {
     let log = create(&store, &session).await;
     store.list().await.unwrap();
     let connections = "SELECT pid FROM pg_stat_activity WHERE application_name = 'holdpoint' \
-                       AND query LIKE '%FROM sessions WHERE last > 0%'";
+                       AND query LIKE '%WHERE last > 0%'";
     let pid = server.query("fleet", connections).parse().unwrap();
     let pid = Pid::from_raw(pid).unwrap();
     let _stopped = Stopped::new(pid);

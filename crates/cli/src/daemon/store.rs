@@ -1,0 +1,93 @@
+//! The store of the daemon: a file on this machine, or the database of its fleet.
+
+use holdpoint_common::Certificates;
+use holdpoint_session::EngineBuilder;
+use holdpoint_session::folders::{self, Folders, Membership};
+use holdpoint_session::store::{Machine, Postgres, Sqlite};
+
+use crate::error::CliError;
+
+/// The store of the daemon. Cheap to clone.
+#[derive(Clone)]
+pub(super) enum Store {
+    /// The database in the data folder.
+    File(Sqlite),
+    /// The database of the fleet that this machine is in.
+    Fleet(Postgres, Membership),
+}
+
+impl Store {
+    /// Opens the store. The caller holds the lock on the sessions.
+    pub(super) async fn open(folders: &Folders) -> Result<Self, CliError> {
+        match folders.fleet().get()? {
+            Some(membership) => {
+                let database = connect(&membership).await.map_err(|error| {
+                    error.hint(
+                        "check the database; after `holdpoint fleet leave`, this machine uses its \
+                         own sessions",
+                    )
+                })?;
+                Ok(Self::Fleet(database, membership))
+            }
+            None => Ok(Self::File(open_file(folders)?)),
+        }
+    }
+
+    /// Gives the store to an engine.
+    pub(super) fn serve(&self, engine: EngineBuilder) -> EngineBuilder {
+        match self {
+            Self::File(store) => engine.store(store.clone()),
+            Self::Fleet(store, _) => engine.store(store.clone()),
+        }
+    }
+
+    /// The name of this machine in its fleet, if it is in one.
+    pub(super) fn machine(&self) -> Option<&str> {
+        match self {
+            Self::File(_) => None,
+            Self::Fleet(_, membership) => Some(&membership.name),
+        }
+    }
+
+    /// The database in the data folder, if that is the store.
+    pub(super) fn file(&self) -> Option<&Sqlite> {
+        match self {
+            Self::File(store) => Some(store),
+            Self::Fleet(..) => None,
+        }
+    }
+
+    /// Waits until the store is closed, which happens once every other clone is dropped.
+    pub(super) async fn close(self) {
+        match self {
+            Self::File(store) => store.close().await,
+            Self::Fleet(store, _) => store.close().await,
+        }
+    }
+}
+
+/// Opens the database in the data folder. The caller holds the lock on the sessions.
+pub(crate) fn open_file(folders: &Folders) -> Result<Sqlite, CliError> {
+    for file in Sqlite::files(folders.data()) {
+        folders::check_file(&file)?;
+    }
+    Sqlite::open(folders.data()).map_err(|error| {
+        let data = folders.data().display();
+        CliError::failed(format!("the sessions in {data} can't be opened: {error}"))
+            .hint("the folder is left unchanged: check it, or set another one with --state-dir")
+    })
+}
+
+/// Connects to the database of a fleet, as a machine of it.
+pub(crate) async fn connect(membership: &Membership) -> Result<Postgres, CliError> {
+    let Membership { database, name, id, .. } = membership;
+    let machine = Machine { name: name.clone(), id: id.clone() };
+    Postgres::connect(database, &authorities(), &machine).await.map_err(|error| {
+        CliError::failed(format!("the database of the fleet can't be used: {error}"))
+    })
+}
+
+/// The certificate authorities that the servers of databases are checked against.
+pub(crate) fn authorities() -> Certificates {
+    Certificates::from_env(|name| std::env::var(name).ok())
+}
