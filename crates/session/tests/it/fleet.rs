@@ -134,9 +134,8 @@ async fn a_session_is_copied_once_and_only_if_the_other_store_has_no_other_conti
     // A part of a copy that was broken off is continued, and another continuation is kept.
     let last = facts(&file).await.last().unwrap().clone();
     server.query("fleet", &format!("DELETE FROM holdpoint.facts WHERE seq = {}", last.seq));
-    let before =
-        format!("UPDATE holdpoint.sessions SET last = (SELECT max(seq) FROM holdpoint.facts)");
-    server.query("fleet", &before);
+    let before = "UPDATE holdpoint.sessions SET last = (SELECT max(seq) FROM holdpoint.facts)";
+    server.query("fleet", before);
     assert_eq!(copy_session(&file, &fleet, &saved).await, Ok(Copied::Whole));
     assert_eq!(facts(&file).await, facts(&fleet).await);
     let log = fleet.own(&id).await.unwrap();
