@@ -185,6 +185,19 @@ export type ErrorBody = (
       }
     }
   | {
+      code: 'homeAway'
+      details: {
+        /**
+         * Id of the session.
+         */
+        session: SessionId
+        /**
+         * Name of the machine with the workspace.
+         */
+        home: string
+      }
+    }
+  | {
       code: 'damaged'
       details: {
         /**
@@ -1505,6 +1518,11 @@ export interface DaemonStatus {
    */
   data: string
   /**
+   * Name of this machine in its fleet, which has the sessions in its database; absent if it is in
+   * none.
+   */
+  machine?: string | null
+  /**
    * Time at which the daemon started.
    */
   since: Timestamp
@@ -1730,6 +1748,11 @@ export interface SessionSummary {
    * Absolute path of the session's workspace.
    */
   workspace: string
+  /**
+   * Machine that has the session, or, if none has it, the machine with its workspace; absent if
+   * this machine is in no fleet.
+   */
+  machine?: string | null
   /**
    * Ranges of events that can't be read.
    */
