@@ -20,7 +20,8 @@ pub(crate) struct Exceptions<'a> {
 }
 
 impl Policy {
-    /// The rules and folders that limit a walk of `tool` through `folder`, in the workspace at `root`.
+    /// The rules and folders that limit a walk of `tool` through `folder`, in the workspace at
+    /// `root`.
     pub(crate) fn exceptions<'a>(
         &'a self,
         tool: &'a str,

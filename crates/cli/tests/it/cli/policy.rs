@@ -35,6 +35,40 @@ fn m_e7_rules_of_the_configuration_and_the_command_line_both_apply() {
     assert!(!world.work("out/more").exists(), "{ran:#?}");
 }
 
+/// They hold keys and logins.
+#[test]
+fn m_e7_reads_of_holdpoints_own_folders_ask_and_searches_leave_them_out() {
+    let world = World::new();
+    world.config("# the key of the user\n");
+    std::fs::write(world.work("note"), "the key of nobody\n").unwrap();
+    let root = world.path("work").canonicalize().unwrap().parent().unwrap().display().to_string();
+    let play = |policy: &str, args: &[&str], script: &str| {
+        let base = ["--cwd", &root, "--policy", policy, "--asks", "deny", "--json"];
+        world.play(&[&base[..], args].concat(), script)
+    };
+    let read = r#"call read_file {"path":"config/holdpoint/config.toml"}"#;
+    let search = r#"call grep {"pattern":"the key of"}"#;
+    for policy in ["ask", "edits", "readonly"] {
+        for script in [
+            read,
+            r#"call grep {"pattern":"key","path":"config/holdpoint"}"#,
+            r#"call list_dir {"path":"config/holdpoint"}"#,
+        ] {
+            for args in [&[][..], &["--allow", "read(**)"]] {
+                let ran = play(policy, args, script).code(3);
+                assert!(!ran.out.contains("of the user"), "{policy} {script}: {ran:#?}");
+            }
+        }
+        let ran = play(policy, &[], search).code(0);
+        assert!(ran.out.contains("of nobody") && !ran.out.contains("of the user"), "{ran:#?}");
+        assert!(ran.out.contains("left out by the policy"), "{ran:#?}");
+    }
+    for script in [read, search] {
+        let ran = play("all", &[], script).code(0);
+        assert!(ran.out.contains("of the user"), "{ran:#?}");
+    }
+}
+
 #[test]
 fn t_a13_an_unenforceable_rule_is_an_error_and_nothing_runs() {
     let world = World::new();

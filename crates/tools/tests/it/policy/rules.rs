@@ -1089,9 +1089,9 @@ fn a_tool_is_judged_by_its_bare_name() {
     );
 }
 
-/// Writing in these folders would change the rules themselves.
+/// Writing in these folders would change the rules themselves, and they hold keys.
 #[test]
-fn m_e7_writes_to_holdpoints_own_folders_always_ask() {
+fn m_e7_writes_and_reads_of_holdpoints_own_folders_always_ask() {
     for mode in [PolicyMode::Ask, PolicyMode::Edits] {
         let allow = &[
             "write",
@@ -1099,6 +1099,8 @@ fn m_e7_writes_to_holdpoints_own_folders_always_ask() {
             "write(config/**)",
             "write(~/ours/**)",
             "write_file",
+            "read",
+            "read(**)",
             "shell(echo)",
         ];
         let mut world = RuleText { mode, allow, ..RuleText::default() }.world();
@@ -1119,12 +1121,15 @@ fn m_e7_writes_to_holdpoints_own_folders_always_ask() {
         let asked = |world: &PolicyWorkspace| {
             for path in paths {
                 assert_eq!(place(world, "write_file", path, true), Ask, "{path}");
-                assert_eq!(world.verdict(&format!("echo a > {path}")), Ask, "{path}");
+                assert_eq!(place(world, "read_file", path, false), Ask, "{path}");
+                for command in ["echo a >", "echo a <"] {
+                    assert_eq!(world.verdict(&format!("{command} {path}")), Ask, "{path}");
+                }
             }
             for path in others {
                 assert_eq!(place(world, "write_file", path, true), Allow, "{path}");
+                assert_eq!(place(world, "read_file", path, false), Allow, "{path}");
             }
-            assert_eq!(place(world, "read_file", paths[0], false), Allow);
         };
         // Both before the folder exists and after it was created.
         asked(&world);
