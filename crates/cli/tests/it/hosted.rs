@@ -13,6 +13,7 @@ mod known;
 mod misbehaving;
 mod models;
 mod others;
+mod own_folders;
 mod restarting;
 mod restrained;
 mod served;

@@ -54,6 +54,8 @@ struct Waiting {
     input: Value,
     bytes: usize,
     output_limit: Option<u64>,
+    /// The folder of the command, if it names one.
+    folder: Option<String>,
     /// Identifies the command, if it is one.
     command: Option<Hash>,
 }
@@ -64,7 +66,10 @@ pub(super) struct Open {
     pub(super) id: Value,
     tool: &'static str,
     pub(super) output_limit: Option<u64>,
-    is_approved: bool,
+    /// The folder of the command, if it names one.
+    pub(super) folder: Option<String>,
+    /// Whether the user has approved the command.
+    pub(super) is_approved: bool,
 }
 
 /// A call of a tool for a request.
@@ -92,7 +97,7 @@ impl Served {
         root: &Path,
     ) -> Result<(), NotServed> {
         let call = Call::of(request, root).map_err(NotServed::Invalid)?;
-        let Call { tool, input, command, output_limit } = call;
+        let Call { tool, input, command, folder, output_limit } = call;
         let bytes = input.to_string().len();
         if bytes > MAX_REQUEST {
             return Err(NotServed::Invalid(format!(
@@ -106,7 +111,8 @@ impl Served {
             )));
         }
         self.waiting_bytes += bytes;
-        let waiting = Waiting { id: id.clone(), tool, input, bytes, output_limit, command };
+        let id = id.clone();
+        let waiting = Waiting { id, tool, input, bytes, output_limit, folder, command };
         self.waiting.push_back(waiting);
         Ok(())
     }
@@ -137,16 +143,14 @@ impl Served {
             if calls.len() >= MAX_OPEN || (bytes > MAX_ANSWER && !calls.is_empty()) {
                 break;
             }
-            let Some(Waiting { id, tool, mut input, bytes, output_limit, command }) =
-                self.waiting.pop_front()
-            else {
-                break;
-            };
+            let Some(next) = self.waiting.pop_front() else { break };
+            let Waiting { id, tool, mut input, bytes, output_limit, folder, command } = next;
             self.waiting_bytes -= bytes;
             self.last += 1;
             input[FIELD] = json!(self.last);
             let is_approved = command.is_some_and(|command| self.take_approved(&command));
-            self.open.insert(self.last, Open { id, tool, output_limit, is_approved });
+            let open = Open { id, tool, output_limit, folder, is_approved };
+            self.open.insert(self.last, open);
             calls.push(ServedCall { tool, arguments: input.to_string() });
         }
         calls
@@ -164,9 +168,9 @@ impl Served {
         at.is_some_and(|at| self.approved.remove(at).is_some())
     }
 
-    /// Whether the user has approved the request with this number; `None` if it has a reply.
-    pub(super) fn is_approved(&self, number: u64) -> Option<bool> {
-        self.open.get(&number).map(|open| open.is_approved)
+    /// The request with this number; `None` if it has a reply.
+    pub(super) fn open(&self, number: u64) -> Option<&Open> {
+        self.open.get(&number)
     }
 
     /// Takes the request with this number, to reply to it; `None` if it has a reply.
@@ -189,6 +193,7 @@ struct Call {
     input: Value,
     /// Identifies the command, if it is one.
     command: Option<Hash>,
+    folder: Option<String>,
     /// The most output that the agent wants.
     output_limit: Option<u64>,
 }
@@ -197,7 +202,8 @@ impl Call {
     /// # Errors
     /// The reason why the request is wrong.
     fn of(request: ClientRequest, root: &Path) -> Result<Self, String> {
-        let new = |tool, input| Self { tool, input, command: None, output_limit: None };
+        let new =
+            |tool, input| Self { tool, input, command: None, folder: None, output_limit: None };
         Ok(match request {
             ClientRequest::Read { path, line, limit } => {
                 let mut input = json!({ "path": path });
@@ -212,7 +218,7 @@ impl Call {
                 let command = command_line::of(&terminal, root)?;
                 let (hash, output_limit) = (Some(command_hash(&command)), terminal.output_limit);
                 let input = json!({ "command": command, "background": true });
-                Self { command: hash, output_limit, ..new(SHELL, input) }
+                Self { command: hash, folder: terminal.cwd, output_limit, ..new(SHELL, input) }
             }
             ClientRequest::Terminal { .. } => return Err("it is about a terminal".to_owned()),
         })
@@ -289,7 +295,7 @@ mod tests {
             };
             served.push(&json!(0), ClientRequest::Create(terminal), Path::new("/w")).unwrap();
             served.next_calls();
-            assert_eq!(served.is_approved(served.last), Some(approved));
+            assert_eq!(served.open(served.last).unwrap().is_approved, approved);
         }
     }
 }

@@ -9,7 +9,8 @@ use std::path::Path;
 use futures_util::FutureExt;
 use holdpoint_common::Verdict;
 use holdpoint_tools::{
-    Act, Intent, ReadFile, Shell, Tool, ToolContext, ToolError, ToolOutcome, Workspace, WriteFile,
+    Act, Intent, Place, ReadFile, Shell, Tool, ToolContext, ToolError, ToolOutcome, Workspace,
+    WriteFile,
 };
 use serde_json::{Value, json};
 use tokio::runtime;
@@ -159,6 +160,18 @@ impl<T: Serve> ServedTool<T> {
     }
 }
 
+/// Fails if a place is in one of Holdpoint's own folders. The sandbox hides these from the processes
+/// of the agent, so its requests must not reach them either.
+fn check_not_own(place: &Place, workspace: &Workspace) -> Result<(), ToolError> {
+    match workspace.policy().is_in_protected_folder(place) {
+        true => Err(ToolError::failed(format!(
+            "{}: Holdpoint's own folders are not in reach of an agent",
+            place.path().display()
+        ))),
+        false => Ok(()),
+    }
+}
+
 fn no_longer_waits() -> ToolError {
     ToolError::failed("the agent no longer waits for the request: nothing was done")
 }
@@ -179,13 +192,28 @@ impl<T: Serve> Tool for ServedTool<T> {
     }
 
     /// Judged as any call of the tool. If the user has approved exactly this command when the agent
-    /// asked for permission, it does not ask again.
+    /// asked for permission, it does not ask again. No policy allows a request for Holdpoint's own
+    /// folders.
     fn intent(&self, input: &Value, workspace: &Workspace) -> Result<Intent, ToolError> {
         let (number, input) = Self::split(input)?;
         self.request.set(Some(number));
-        let is_approved = self.link.blocking_lock().served.is_approved(number);
-        let is_approved = is_approved.ok_or_else(no_longer_waits)?;
+        let (folder, is_approved) = {
+            let link = self.link.blocking_lock();
+            let open = link.served.open(number).ok_or_else(no_longer_waits)?;
+            (open.folder.clone(), open.is_approved)
+        };
+        // Before the tool looks at the file, because its errors depend on the contents.
+        let path = input.get("path").and_then(Value::as_str).map(str::to_owned);
+        for path in path.into_iter().chain(folder) {
+            check_not_own(&Place::resolve(&path, workspace.root())?, workspace)?;
+        }
         let intent = self.tool.intent(&input, workspace)?;
+        for act in &intent.acts {
+            // A link in the path may lead elsewhere by now.
+            if let Act::Read(place) | Act::Write(place) = act {
+                check_not_own(place, workspace)?;
+            }
+        }
         if !is_approved {
             return Ok(intent);
         }
@@ -309,7 +337,7 @@ mod tests {
     #[test]
     fn m_h3_a_request_gets_a_reply_if_its_tool_panics() {
         let runtime = Builder::new_multi_thread().worker_threads(1).build().unwrap();
-        let is_open = |link: &SharedLink| link.blocking_lock().served.is_approved(1).is_some();
+        let is_open = |link: &SharedLink| link.blocking_lock().served.open(1).is_some();
         let tool =
             |link: &SharedLink| ServedTool::new(Panics, Arc::clone(link), runtime.handle().clone());
         let bench = Bench::new();

@@ -141,7 +141,7 @@ impl Link {
     /// Whether the agent runs, and the request with this number has no reply.
     pub(in super::super) fn is_waiting_for(&self, number: u64) -> bool {
         let is_running = |running: &Running| !running.connection.has_ended();
-        self.served.is_approved(number).is_some() && self.running.as_ref().is_some_and(is_running)
+        self.served.open(number).is_some() && self.running.as_ref().is_some_and(is_running)
     }
 
     /// Replies to the request with this number. Returns `false` if the agent no longer waits for it.
