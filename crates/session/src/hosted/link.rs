@@ -21,7 +21,7 @@ use super::conversation::Conversation;
 use super::deferred::Deferred;
 use super::event::Permission;
 use super::known_calls::KnownCalls;
-use super::protocol::{self, METHOD_NOT_FOUND, ModelChoice, method};
+use super::protocol::{self, ModelChoice, method};
 use super::served::Served;
 use super::start;
 use super::terminals::Terminals;
@@ -273,7 +273,7 @@ impl Link {
         self.deferred.clear();
         self.plan.clear();
         self.requests.clear();
-        self.unanswered.clear();
+        self.cancel_permissions();
         self.has_denial = false;
         self.refuse_requests("the turn has ended");
     }
@@ -288,14 +288,15 @@ impl Link {
         method: &str,
         params: impl serde::Serialize,
     ) -> Result<Result<Box<RawValue>, RpcError>, String> {
-        let connection = self.connection()?;
-        let id = connection.request(method, params);
+        let id = self.connection()?.request(method, params);
         loop {
-            match connection.next().await? {
+            match self.connection()?.next().await? {
                 Some(Incoming::Reply { id: replied, result }) if replied == id => {
                     return Ok(result);
                 }
-                Some(Incoming::Request { id, .. }) => connection.reply(&id, no_method()),
+                Some(Incoming::Request { id, method, params }) => {
+                    self.take_outside_turn(&id, &method, &params);
+                }
                 Some(Incoming::Reply { .. } | Incoming::Notification { .. }) => {}
                 None => return Err(String::new()),
             }
@@ -319,14 +320,17 @@ impl Link {
         }
     }
 
+    /// Replies to all open permission requests that none of their options was chosen.
+    pub(super) fn cancel_permissions(&mut self) {
+        for id in std::mem::take(&mut self.unanswered) {
+            self.answer(&id, None, None);
+        }
+    }
+
     /// Writes the queued replies.
     pub(super) async fn flush(&mut self) {
         if let Ok(connection) = self.connection() {
             connection.flush().await;
         }
     }
-}
-
-fn no_method() -> Result<(), RpcError> {
-    Err(RpcError { code: METHOD_NOT_FOUND, message: "this client does not serve it".to_owned() })
 }

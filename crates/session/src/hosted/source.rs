@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use holdpoint_common::{EndedProcesses, Verdict};
 use holdpoint_tools::shown::prose_line;
 use holdpoint_tools::{Refreshed, SourceContext, ToolSource};
@@ -93,6 +94,8 @@ impl HostedSource {
         let mut link = self.link.lock().await;
         if !cut && !link.is_prompted() {
             link.end_turn();
+            // An agent that does not read gets the rest later.
+            let _ = link.flush().now_or_never();
             return EndedProcesses::default();
         }
         link.cancel(self.grace / 2).await;

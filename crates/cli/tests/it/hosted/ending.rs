@@ -1,11 +1,15 @@
 //! The end of a hosted agent: interrupts, closing, and agents that do not end by themselves.
 
+use std::fs;
 use std::io::{BufRead, BufReader};
+use std::time::Instant;
 
 use holdpoint_common::{Fact, Receipt, TurnFact};
+use serde_json::{Value, json};
 
-use super::scripted;
-use crate::world::World;
+use super::calls::open_asks;
+use super::{log_of, plain, scripted};
+use crate::world::{World, patience, timeout};
 
 /// Interrupts the session's turn, and returns its receipt.
 pub(super) fn interrupt(world: &World) -> Receipt {
@@ -57,6 +61,58 @@ fn m_h3_an_interrupt_ends_the_agent_and_everything_it_started() {
         assert_eq!(world.agents(), 0, "{script}");
         assert!(logs.wait().unwrap().success());
     }
+}
+
+/// The agent has sent its request before it reads the cancel.
+#[test]
+fn m_h3_a_request_that_crosses_the_cancel_is_replied_to() {
+    let world = World::new();
+    let agent = plain(&world);
+    let option = json!({ "optionId": "yes", "name": "yes", "kind": "allow_once" });
+    let permission = json!({
+        "toolCall": { "toolCallId": "a", "title": "Late" }, "options": [option],
+    });
+    let path = world.work("a.txt");
+    for (name, method, params, expected) in [
+        (
+            "permission",
+            "session/request_permission",
+            permission,
+            json!({ "outcome": { "outcome": "cancelled" } }),
+        ),
+        ("unknown", "fs/delete", json!({}), json!(-32601)),
+        ("file", "fs/write_text_file", json!({ "path": path, "content": "x" }), json!(-32800)),
+    ] {
+        let message = json!({ "method": method, "params": params });
+        let script = format!("say Begun.\ncrossing {message}");
+        world.run(&["new", "--name", name, "--agent", &agent, &script]).code(0);
+        let by = Instant::now() + patience();
+        while !world.run(&["logs", name]).code(0).out.contains("\nBegun.") {
+            assert!(Instant::now() < by, "the turn begins");
+        }
+        world.run(&["interrupt", name]).code(0);
+        let reply = fs::read_to_string(world.work("reply")).unwrap();
+        let reply: Value = serde_json::from_str(&reply).unwrap();
+        fs::remove_file(world.work("reply")).unwrap();
+        let reply = reply.get("code").cloned().unwrap_or(reply);
+        assert_eq!(reply, expected, "{name}");
+    }
+    assert!(!path.exists());
+}
+
+#[test]
+fn m_h3_a_permission_request_that_outlives_its_turn_is_cancelled() {
+    let world = World::new();
+    let agent = plain(&world);
+    let call = json!({ "toolCallId": "a", "title": "Look up", "kind": "other" });
+    let script = format!("ask {call}\nsay End.");
+    world.run(&["new", "--name", "one", "--agent", &agent, &script]).code(0);
+    world.run(&["wait", "one", "--for", "idle"]).code(0);
+    assert_eq!(open_asks(&world), [""; 0]);
+    world.run(&["prompt", "one", "answered"]).code(0);
+    world.run(&["wait", "one", "--for", "idle", "--timeout", &timeout()]).code(0);
+    let log = log_of(&world);
+    assert!(log.contains(r#"answered: {"outcome": {"outcome": "cancelled"}}"#), "{log}");
 }
 
 impl World {

@@ -19,6 +19,8 @@ answered          wait for that answer
 request JSON      make this request, and report the reply
 requests JSON     make these requests at once, and report the replies in their order
 note JSON         make this request, and write the reply to the file `reply`
+crossing JSON     make this request when the turn is cancelled, and write the reply to the file
+                  `reply`
 play FILE         the steps in this file
 late JSON         make this request after the end of the turn
 later             report the reply to it
@@ -178,6 +180,12 @@ def play(id, script):
             for number in range(len(messages)):
                 update(f"reply {number}: " + outcome(reply_to(f"own-{number}")))
         elif step == "note":
+            request("own", message_of(rest))
+            with open("reply", "w") as file:
+                file.write(outcome(reply_to("own")))
+        elif step == "crossing":
+            while json.loads(sys.stdin.readline()).get("method") != "session/cancel":
+                pass
             request("own", message_of(rest))
             with open("reply", "w") as file:
                 file.write(outcome(reply_to("own")))

@@ -19,9 +19,7 @@ pub(super) struct Ending {
 impl Link {
     /// Cancels the open turn, and waits at most this long for its end.
     pub(in super::super) async fn cancel(&mut self, wait: Duration) {
-        for id in std::mem::take(&mut self.unanswered) {
-            self.answer(&id, None, None);
-        }
+        self.cancel_permissions();
         self.refuse_requests("the turn is cancelled");
         for id in self.terminals.take_waiting() {
             self.refuse(&id, CANCELLED, "the turn is cancelled".to_owned());
@@ -42,10 +40,7 @@ impl Link {
             match self.hear().await {
                 Ok(Heard::Message(Incoming::Reply { id, .. })) if id == prompt => return,
                 Ok(Heard::Message(Incoming::Request { id, method, params })) => {
-                    match protocol::client_request(&method, &params) {
-                        Some(request) => drop(self.take_client_request(&id, request)),
-                        None => self.refuse(&id, CANCELLED, "the turn is cancelled".to_owned()),
-                    }
+                    self.take_outside_turn(&id, &method, &params);
                 }
                 Ok(Heard::Message(_) | Heard::Jobs) => {}
                 Ok(Heard::End) | Err(_) => return,

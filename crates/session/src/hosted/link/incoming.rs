@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
+use super::Link;
 use super::serving::Heard;
-use super::{Link, no_method};
 use crate::hosted::connection::{Incoming, RpcError};
 use crate::hosted::event::{AgentEvent, Permission};
 use crate::hosted::known_calls::Change;
@@ -68,7 +68,7 @@ impl Link {
                 match protocol::client_request(&method, &params) {
                     Some(request) => Ok(self.take_client_request(&id, request)),
                     None => {
-                        self.connection()?.reply(&id, no_method());
+                        self.refuse_method(&id);
                         Ok(None)
                     }
                 }

@@ -3,12 +3,14 @@
 use holdpoint_common::CallId;
 use holdpoint_tools::BackgroundJobs;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::{Link, Running};
 use crate::hosted::connection::{Incoming, RpcError};
 use crate::hosted::event::AgentEvent;
 use crate::hosted::protocol::{
-    self, CANCELLED, ClientRequest, INTERNAL_ERROR, INVALID_PARAMS, TerminalAction,
+    self, CANCELLED, ClientRequest, INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND,
+    TerminalAction, method,
 };
 use crate::hosted::served::NotServed;
 
@@ -108,6 +110,18 @@ impl Link {
         }
     }
 
+    /// Replies to a request that an agent has made without an open turn. It may not know yet that
+    /// its turn is cancelled.
+    pub(super) fn take_outside_turn(&mut self, id: &Value, method: &str, params: &RawValue) {
+        if method == method::PERMISSION {
+            return self.answer(id, None, None);
+        }
+        match protocol::client_request(method, params) {
+            Some(request) => drop(self.take_client_request(id, request)),
+            None => self.refuse_method(id),
+        }
+    }
+
     fn use_terminal(&mut self, id: &Value, action: TerminalAction, terminal: &str) {
         let (Some(job), Some(jobs)) = (self.terminals.job(terminal), self.jobs()) else {
             let terminal = &terminal[..terminal.floor_char_boundary(64)];
@@ -174,6 +188,11 @@ impl Link {
         if let Ok(connection) = self.connection() {
             connection.reply_if_room(id, result);
         }
+    }
+
+    /// Replies to a request whose method is not served.
+    pub(super) fn refuse_method(&mut self, id: &Value) {
+        self.refuse(id, METHOD_NOT_FOUND, "this client does not serve it".to_owned());
     }
 
     pub(super) fn refuse(&mut self, id: &Value, code: i64, message: String) {
