@@ -61,8 +61,8 @@ pub fn last_lines_without(errors: &str, values: &[String]) -> Option<String> {
 /// The least bytes of a value that is hidden. A shorter one is a part of many words.
 const MIN_VALUE: usize = 6;
 
-/// A text with `***` in the place of these values, such as those of a program's variables. If the text
-/// begins with the rest of a value, because its beginning was cut off, the rest is hidden, too.
+/// A text with `***` in the place of these values, such as those of a program's variables. If the
+/// text begins with the rest of a value, because its beginning was cut off, the rest is hidden, too.
 #[must_use]
 pub fn without_values(text: &str, values: &[String]) -> String {
     let values = values.iter().map(|value| value.trim()).filter(|value| value.len() >= MIN_VALUE);

@@ -5,7 +5,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use holdpoint_common::EndedProcesses;
-use holdpoint_tools::shown::last_lines;
+use holdpoint_tools::shown::{last_lines_without, without_values};
 use holdpoint_tools::{BackgroundJobs, Duplex, DuplexProcess, Exit, Lines, Processes};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -34,6 +34,8 @@ const MAX_ID: usize = 1024;
 pub(super) struct Connection {
     lines: Lines,
     processes: Processes,
+    /// The values of the agent's variables, which may be keys. Its errors are shown without them.
+    values: Vec<String>,
     /// Taken when the program is ended.
     process: Option<DuplexProcess>,
     /// Keeps the session from ending before the program.
@@ -99,8 +101,8 @@ struct Reply<'a, R> {
 }
 
 impl Message<'_> {
-    /// The kind of the message; `None` if the line is not a message.
-    fn incoming(self) -> Option<Incoming> {
+    /// The kind of the message; `None` if the line is not a message. Errors are without `values`.
+    fn incoming(self, values: &[String]) -> Option<Incoming> {
         let nothing = || RawValue::from_string("null".to_owned());
         match (self.method, self.id) {
             (Some(method), Some(id)) if is_id(&id) => {
@@ -114,7 +116,7 @@ impl Message<'_> {
             (None, Some(id)) => {
                 let result = match (self.error, self.result) {
                     (Some(mut error), _) => {
-                        error.message = error_text(&error.message);
+                        error.message = error_text(&without_values(&error.message, values));
                         Err(error)
                     }
                     (None, result) => Ok(result.or_else(|| nothing().ok())?),
@@ -137,16 +139,17 @@ fn is_id(id: &Value) -> bool {
 }
 
 impl Connection {
-    /// Uses the streams of a started program.
+    /// Uses the streams of a started program. `values` are those of its variables that may be keys.
     pub(super) fn new(
         program: Duplex,
         processes: Processes,
         background: BackgroundJobs,
+        values: Vec<String>,
     ) -> io::Result<Self> {
         let Duplex { process, input, output } = program;
         let lines = Lines::new(output, input, MAX_MESSAGE)?;
         let process = Some(process);
-        Ok(Self { lines, processes, process, background, last_id: 0, garbage: 0 })
+        Ok(Self { lines, processes, values, process, background, last_id: 0, garbage: 0 })
     }
 
     /// Queues a request, which is sent with the next read. Returns its id.
@@ -226,7 +229,7 @@ impl Connection {
                 Err(error) => return Err(format!("its output can't be read: {error}")),
             };
             let message = serde_json::from_slice::<Message<'_>>(line).ok();
-            if let Some(incoming) = message.and_then(Message::incoming) {
+            if let Some(incoming) = message.and_then(|message| message.incoming(&self.values)) {
                 self.garbage = 0;
                 return Ok(Some(incoming));
             }
@@ -246,9 +249,10 @@ impl Connection {
     pub(super) fn finish(mut self) -> (String, EndedProcesses) {
         let Some(process) = self.process.take() else { return Default::default() };
         let (processes, background) = (self.processes.clone(), self.background.clone());
+        let values = std::mem::take(&mut self.values);
         // Closes its input.
         drop(self);
-        let finished = finish(process, &processes);
+        let finished = finish(process, &processes, &values);
         drop(background);
         finished
     }
@@ -270,7 +274,7 @@ impl Drop for Connection {
         let (processes, background) = (self.processes.clone(), self.background.clone());
         let thread = std::thread::Builder::new().name("agent end".to_owned());
         let finishing = thread.spawn(move || {
-            let _ = finish(process, &processes);
+            let _ = finish(process, &processes, &[]);
             drop(background);
         });
         if let Err(error) = finishing {
@@ -280,7 +284,11 @@ impl Drop for Connection {
     }
 }
 
-fn finish(process: DuplexProcess, processes: &Processes) -> (String, EndedProcesses) {
+fn finish(
+    process: DuplexProcess,
+    processes: &Processes,
+    values: &[String],
+) -> (String, EndedProcesses) {
     let by_itself = process.wait_by(Some(Instant::now() + settle(processes)));
     let (_, _, errors) = process.finish();
     // Includes the processes that the program left behind.
@@ -290,7 +298,7 @@ fn finish(process: DuplexProcess, processes: &Processes) -> (String, EndedProces
         Some(Exit::Code(code)) => format!("it exited with code {code}"),
         Some(exit) => format!("it was {exit}"),
     };
-    if let Some(errors) = last_lines(&errors) {
+    if let Some(errors) = last_lines_without(&errors, values) {
         text.push_str(&format!("; it wrote: {errors}"));
     }
     (text, ended)

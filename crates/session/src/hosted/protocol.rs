@@ -329,8 +329,9 @@ pub(super) fn not_chosen() -> impl Serialize {
 /// The text of an error that an agent has caused: at most [`MAX_ERROR`] bytes, on one line, without
 /// secrets.
 pub(super) fn error_text(text: &str) -> String {
-    let end = text.floor_char_boundary(MAX_ERROR);
-    prose_line(&secrets::mask(&text[..end])).into_owned()
+    // A part of a secret would not be found: the end of the text is cut off after the search.
+    let text = secrets::mask(&text[..text.floor_char_boundary(4 * MAX_ERROR)]);
+    prose_line(&text[..text.floor_char_boundary(MAX_ERROR)]).into_owned()
 }
 
 fn read<T: serde::de::DeserializeOwned>(json: &RawValue) -> Result<T, String> {

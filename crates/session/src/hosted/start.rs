@@ -79,7 +79,8 @@ pub(super) async fn spawn(
         io::ErrorKind::NotFound => format!("the program `{program}` is not found: {error}"),
         _ => format!("the program `{program}` can't be started: {error}"),
     })?;
-    let connection = Connection::new(duplex, processes, context.background.clone())
+    let values = agent.vars.iter().map(|(_, value)| value.clone()).collect();
+    let connection = Connection::new(duplex, processes, context.background.clone(), values)
         .map_err(|error| format!("its streams can't be used: {error}"))?;
     link.started(connection, Arc::clone(&context.workspace));
     Ok(())

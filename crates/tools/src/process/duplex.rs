@@ -74,8 +74,8 @@ impl DuplexProcess {
         self.running.leader()
     }
 
-    /// The last [`MAX_KEPT_ERRORS`] bytes of the error output, from the beginning of a line on. Bytes
-    /// that are not UTF-8 are replaced.
+    /// The last [`MAX_KEPT_ERRORS`] bytes of the error output, from the beginning of a line on, or
+    /// of a word if there is only one line. Bytes that are not UTF-8 are replaced.
     #[must_use]
     pub fn errors(&self) -> String {
         self.errors.lock().text()

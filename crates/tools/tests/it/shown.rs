@@ -181,6 +181,30 @@ fn t_c1_look_alikes_of_ascii_in_a_command_are_escaped() {
 }
 
 #[test]
+fn m_h3_values_are_hidden_in_errors_even_if_a_part_is_cut_off() {
+    let values = ["team-7f3a-key", "short", " team-7f3a-key-long\n"].map(str::to_owned);
+    for (text, expected) in [
+        ("bad team-7f3a-key now", "bad *** now"),
+        ("team-7f3a-key-long team-7f3a-key", "*** ***"),
+        ("7f3a-key is old", "*** is old"),
+        ("a-key is short", "a-key is short"),
+        ("nothing", "nothing"),
+        ("", ""),
+    ] {
+        assert_eq!(shown::without_values(text, &values), expected);
+    }
+    // The end that is shown would begin in the middle of the value.
+    let errors = format!("{}{}", values[0], "x".repeat(495));
+    let errors = shown::last_lines_without(&errors, &values).unwrap();
+    assert_eq!(errors, format!("***{}", "x".repeat(495)));
+    assert_eq!(shown::last_lines_without(" team-7f3a-key\n", &values).as_deref(), Some("***"));
+    // A secret is masked before the text is cut, too.
+    let errors = format!("ghp_{}{}", "a1B2c3D4e5".repeat(4), " x".repeat(240));
+    let errors = shown::last_lines(&errors).unwrap();
+    assert!(!errors.contains("c3D4") && errors.ends_with(" x"), "{errors}");
+}
+
+#[test]
 fn no_control_sequence_reaches_the_terminal() {
     // The planes in between hold ideographs or are unassigned.
     let all: Vec<_> = ('\0'..='\u{20000}').chain('\u{e0000}'..='\u{f0000}').collect();
