@@ -35,6 +35,9 @@ pub struct KnownAgent {
     pub variables: &'static [&'static str],
     /// Package of the npm registry that contains it.
     pub package: &'static str,
+    /// The one of `variables` that has the address of its server. It reaches the host of this
+    /// address, too.
+    pub server_variable: Option<&'static str>,
 }
 
 /// The known agents, by name.
@@ -55,7 +58,13 @@ pub const KNOWN_AGENTS: &[KnownAgent] = &[
             "skills/",
         ],
         domains: &["api.anthropic.com", "claude.ai", "platform.claude.com"],
-        variables: &["ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "CLAUDE_CODE_OAUTH_TOKEN"],
+        variables: &[
+            "ANTHROPIC_API_KEY",
+            "ANTHROPIC_AUTH_TOKEN",
+            "ANTHROPIC_BASE_URL",
+            "CLAUDE_CODE_OAUTH_TOKEN",
+        ],
+        server_variable: Some("ANTHROPIC_BASE_URL"),
         package: "@agentclientprotocol/claude-agent-acp",
     },
     KnownAgent {
@@ -80,6 +89,7 @@ pub const KNOWN_AGENTS: &[KnownAgent] = &[
     },
     KnownAgent {
         name: "gemini",
+        server_variable: Some("OPENAI_BASE_URL"),
         programs: &["gemini"],
         args: &["--acp"],
         paths: &["~/.gemini/"],
@@ -108,6 +118,7 @@ pub const KNOWN_AGENTS: &[KnownAgent] = &[
     KnownAgent {
         name: "opencode",
         programs: &["opencode"],
+        server_variable: Some("GOOGLE_GEMINI_BASE_URL"),
         args: &["acp"],
         paths: &["$XDG_DATA_HOME/opencode/", "$XDG_STATE_HOME/opencode/"],
         read_only: &["bin/"],
@@ -122,6 +133,7 @@ impl KnownAgent {
     #[must_use]
     pub fn of(settings: &AgentSettings) -> Option<&'static Self> {
         match &settings.command[..] {
+        server_variable: None,
             [name] => Self::named(name),
             _ => None,
         }
@@ -174,7 +186,7 @@ mod tests {
     fn m_h3_the_lines_of_known_agents_are_valid() {
         assert!(KNOWN_AGENTS.is_sorted_by_key(|known| known.name));
         for known in KNOWN_AGENTS {
-            let KnownAgent { name, programs, paths, read_only, domains, .. } = known;
+            let KnownAgent { name, programs, paths, read_only, domains, variables, .. } = known;
             let settings = AgentSettings::from_command(vec![(*name).to_owned()]);
             assert_eq!(settings.check(), Ok(()));
             assert_eq!(KnownAgent::of(&settings), Some(known));
@@ -190,3 +202,4 @@ mod tests {
         assert_eq!(KnownAgent::of(&with_arguments), None);
     }
 }
+            assert!(known.server_variable.is_none_or(|name| variables.contains(&name)), "{name}");

@@ -2,6 +2,7 @@
 //! If there is anything, the user approves its start.
 
 mod files;
+mod server;
 
 use std::path::Path;
 
@@ -9,6 +10,7 @@ use holdpoint_common::{PolicyMode, SandboxLevel, SessionError};
 use holdpoint_tools::{Act, Domains, Intent, Sandbox, Widening, Workspace, shown};
 
 use self::files::Files;
+use self::server::Server;
 use super::agent::Agent;
 use super::known::KnownAgent;
 use super::permission::line;
@@ -42,9 +44,9 @@ impl Needs {
             return Err(format!("{why} (hint: {NOT_RESTRAINED_HINT})"));
         }
         let (mut files, mut widenings) = (Files::default(), Vec::new());
-        let command = match agent.known {
-            Some(known) => known_command(known, workspace)?,
-            None => agent.settings.command.clone(),
+        let (command, server) = match agent.known {
+            Some(known) => (known_command(known, workspace)?, Server::of(known, &agent.vars)?),
+            None => (agent.settings.command.clone(), None),
         };
         // Without the workspace, because an approval can be for all sessions.
         let mut details = shown::command_anywhere(&line(&command));
@@ -57,7 +59,7 @@ impl Needs {
             }
             (Some(sandbox), Some(known)) => {
                 (files, widenings) = Files::of(known, workspace, sandbox)?;
-                widenings.extend(network(known, sandbox)?);
+                widenings.extend(network(known, server.as_ref(), sandbox)?);
                 for widening in &widenings {
                     details.push_str(&format!("\nit may {widening}"));
                 }
@@ -67,6 +69,9 @@ impl Needs {
         if let Some(known) = agent.known {
             let variables = known.variables.join(", ");
             details.push_str(&format!("\nit gets the variables {variables}, where they are set"));
+        }
+        if let Some(Server { variable, host }) = &server {
+            details.push_str(&format!("\nits server is {}, by {variable}", shown::line(host)));
         }
         message.push('?');
         let id = blake3::hash(details.as_bytes()).to_hex().to_string();
@@ -121,14 +126,21 @@ fn known_command(known: &KnownAgent, workspace: &Workspace) -> Result<Vec<String
 
 /// The network that a known agent gets, if the sandbox does not have it. Single hosts can't be allowed
 /// at every level of the sandbox.
-fn network(known: &KnownAgent, sandbox: &Sandbox) -> Result<Option<Widening>, String> {
+fn network(
+    known: &KnownAgent,
+    server: Option<&Server>,
+    sandbox: &Sandbox,
+) -> Result<Option<Widening>, String> {
     if sandbox.has_network() || known.domains.is_empty() {
         return Ok(None);
     }
     if sandbox.lacks_domains().is_some() {
         return Ok(Some(Widening::Network));
     }
-    let domains: Vec<_> = known.domains.iter().map(|domain| (*domain).to_owned()).collect();
+    let mut domains: Vec<_> = known.domains.iter().map(|domain| (*domain).to_owned()).collect();
+    if let Some(server) = server {
+        domains.push(server.domain()?);
+    }
     Ok(Some(Widening::Domains(Domains::parse(&domains)?)))
 }
 

@@ -2,6 +2,8 @@
 //! stand-ins that a test can script; `others.rs` has the real ones.
 
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
@@ -28,11 +30,17 @@ fn install(world: &World, folder: &str, name: &str, script: &str) {
 
 /// A world with a program `gemini`, and this level of the sandbox.
 fn world(level: &str) -> World {
+    configured(level, "")
+}
+
+/// The same with further settings.
+fn configured(level: &str, settings: &str) -> World {
     let world = World::new();
     let bins = ["home/bin", "home/other"].map(|bin| world.path(bin).display().to_string());
     install(&world, "home/bin", "gemini", r#"exec python3 "$(dirname "$0")/plain.py" "$@""#);
     fs::create_dir_all(world.path("home/other")).unwrap();
-    world.config(&format!("[sandbox]\nlevel = \"{level}\"\nwritable = {bins:?}\n"));
+    let sandbox = format!("[sandbox]\nlevel = \"{level}\"\nwritable = {bins:?}\n");
+    world.config(&format!("{settings}{sandbox}"));
     world
 }
 
@@ -207,6 +215,99 @@ fn m_h3_a_sandbox_that_can_not_restrict_hosts_says_so() {
     world.run(&["approve", &open_asks(&world)[0]]).code(0);
     world.run(&["wait", "one"]).code(0);
     assert!(log_of(&world).contains("Started."));
+}
+
+/// A server on this machine that answers each request with `hello`. Returns its port.
+fn server() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            // The request of the agent fits into one piece.
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream.write_all(b"HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\nhello");
+        }
+    });
+    port
+}
+
+#[test]
+fn m_h3_the_server_of_a_known_agent_is_one_of_its_needs() {
+    let port = server();
+    let world = configured("bwrap", &format!("[web]\nallow = [\"localhost:{port}\"]\n"));
+    let url = format!("http://localhost:{port}");
+    let open = |name: &str, url: Option<&str>, script: &str| {
+        let mut command = command(&world, &["new", "--name", name, "--agent", "gemini", script]);
+        command.envs(url.map(|url| ("GOOGLE_GEMINI_BASE_URL", url)));
+        Ran::of(command).code(0);
+        world.run(&["wait", name]).code(0);
+    };
+    open("before", None, "say Started.");
+    world.run(&["approve", "--always", &open_asks(&world)[0]]).code(0);
+    open("again", None, "say Started.");
+    assert!(open_asks(&world).is_empty());
+    // With a server, its needs are others.
+    open("one", Some(&url), &format!("get {url}/"));
+    let details = asked(&world);
+    assert!(details.contains("googleapis.com, localhost, oauth2."), "{details}");
+    assert!(details.contains("\nits server is localhost, by GOOGLE_GEMINI_BASE_URL"), "{details}");
+    world.run(&["approve", "--always", &open_asks(&world)[0]]).code(0);
+    world.run(&["wait", "one"]).code(0);
+    assert!(log_of(&world).contains("\nhello"), "{}", log_of(&world));
+    open("same", Some(&url), "say Started.");
+    assert!(open_asks(&world).is_empty());
+    open("other", Some("http://other.example/"), "say Started.");
+    assert!(asked(&world).contains("other.example, "), "{}", asked(&world));
+}
+
+#[test]
+fn m_h3_an_address_of_a_server_that_can_not_be_used_is_an_error() {
+    for (level, url, why) in [
+        ("bwrap", "gw.corp", "the value of GOOGLE_GEMINI_BASE_URL is not an address (hint: "),
+        ("landlock", "key:1", "the value of GOOGLE_GEMINI_BASE_URL is not an address (hint: "),
+        ("bwrap", "http://127.0.0.1:1", "can't allow the host of GOOGLE_GEMINI_BASE_URL: "),
+    ] {
+        let world = world(level);
+        let args = ["run", "--policy", "all", "--agent", "gemini", "say Started."];
+        let mut command = command(&world, &args);
+        command.env("GOOGLE_GEMINI_BASE_URL", url);
+        let ran = Ran::of(command).code(1);
+        assert!(ran.err.contains(why) && !ran.out.contains("Started."), "{url}: {ran:#?}");
+    }
+}
+
+#[test]
+fn m_h3_errors_of_a_known_agent_are_shown_without_the_values_of_its_variables() {
+    let key = "team-7f3a-9c21-of-all";
+    let world = world("bwrap");
+    for (name, script, shown) in [
+        ("line", "echo key $GEMINI_API_KEY is old >&2; exit 3", "it wrote: key *** is old"),
+        // The beginning of the key is not kept.
+        ("part", "printf '%s%4090s' $GEMINI_API_KEY '' >&2; exit 3", "it wrote: ***"),
+        (
+            "long",
+            "seq -s ' ' 2000 >&2; echo $GEMINI_API_KEY >&2; seq -s ' ' 105 >&2; exit 3",
+            "101 102 103 104 105",
+        ),
+        (
+            "reply",
+            r#"read line; echo '{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"key '"$GEMINI_API_KEY"' is old"}}'; cat >/dev/null"#,
+            "it reported: key *** is old",
+        ),
+    ] {
+        install(&world, "home/bin", "gemini", script);
+        let args = ["run", "--name", name, "--policy", "all", "--agent", "gemini", "say A."];
+        let mut command = command(&world, &args);
+        command.env("GEMINI_API_KEY", key);
+        let ran = Ran::of(command).code(1);
+        assert!(ran.err.contains(shown), "{name}: {ran:#?}");
+        let file = world.work(name).display().to_string();
+        world.run(&["export", name, "-o", &file]).code(0);
+        let exported = fs::read_to_string(&file).unwrap();
+        for text in [&ran.err, &exported] {
+            assert!(!text.contains("9c21"), "{name}: {text}");
+        }
+    }
 }
 
 #[test]
