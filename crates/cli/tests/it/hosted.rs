@@ -16,6 +16,7 @@ mod others;
 mod own_folders;
 mod restarting;
 mod restrained;
+mod sandboxed;
 mod served;
 mod terminals;
 

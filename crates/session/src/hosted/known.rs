@@ -22,22 +22,24 @@ pub struct KnownAgent {
     pub programs: &'static [&'static str],
     /// Arguments of the program.
     pub args: &'static [&'static str],
-    /// Files and folders that it reads and changes. A folder ends with `/`. `~`, `$XDG_DATA_HOME` or
-    /// `$XDG_STATE_HOME` begins it. Missing ones are created.
+    /// Files and folders that it reads and changes. A folder ends with `/`. A path begins with `~`,
+    /// `$XDG_CONFIG_HOME`, `$XDG_DATA_HOME` or `$XDG_STATE_HOME`. Missing ones are created.
     pub paths: &'static [&'static str],
     /// Files and folders in the first of `paths` that it can only read: they name programs and
     /// permissions for its next start, which may be outside of a sandbox. Missing ones are created,
     /// except files in other formats than JSON and TOML.
     pub read_only: &'static [&'static str],
+    /// Files that it can only read, and does not start without, with the text of a new one.
+    pub expected: &'static [(&'static str, &'static str)],
     /// Hosts that it reaches.
     pub domains: &'static [&'static str],
     /// Variables that it gets: its keys, and the address of its server.
     pub variables: &'static [&'static str],
-    /// Package of the npm registry that contains it.
-    pub package: &'static str,
     /// The one of `variables` that has the address of its server. It reaches the host of this
     /// address, too.
     pub server_variable: Option<&'static str>,
+    /// Package of the npm registry that contains it.
+    pub package: &'static str,
 }
 
 /// The known agents, by name.
@@ -57,6 +59,7 @@ pub const KNOWN_AGENTS: &[KnownAgent] = &[
             "settings.local.json",
             "skills/",
         ],
+        expected: &[],
         domains: &["api.anthropic.com", "claude.ai", "platform.claude.com"],
         variables: &[
             "ANTHROPIC_API_KEY",
@@ -83,13 +86,14 @@ pub const KNOWN_AGENTS: &[KnownAgent] = &[
             "rules/",
             "skills/",
         ],
+        expected: &[],
         domains: &["api.openai.com", "auth.openai.com", "chatgpt.com"],
         variables: &["CODEX_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"],
+        server_variable: Some("OPENAI_BASE_URL"),
         package: "@agentclientprotocol/codex-acp",
     },
     KnownAgent {
         name: "gemini",
-        server_variable: Some("OPENAI_BASE_URL"),
         programs: &["gemini"],
         args: &["--acp"],
         paths: &["~/.gemini/"],
@@ -106,6 +110,7 @@ pub const KNOWN_AGENTS: &[KnownAgent] = &[
             "trustedFolders.json",
             "trusted_hooks.json",
         ],
+        expected: &[],
         domains: &[
             "accounts.google.com",
             "cloudcode-pa.googleapis.com",
@@ -113,17 +118,22 @@ pub const KNOWN_AGENTS: &[KnownAgent] = &[
             "oauth2.googleapis.com",
         ],
         variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GEMINI_BASE_URL"],
+        server_variable: Some("GOOGLE_GEMINI_BASE_URL"),
         package: "@google/gemini-cli",
     },
     KnownAgent {
         name: "opencode",
         programs: &["opencode"],
-        server_variable: Some("GOOGLE_GEMINI_BASE_URL"),
         args: &["acp"],
         paths: &["$XDG_DATA_HOME/opencode/", "$XDG_STATE_HOME/opencode/"],
         read_only: &["bin/"],
+        expected: &[(
+            "$XDG_CONFIG_HOME/opencode/.gitignore",
+            "node_modules\npackage.json\npackage-lock.json\nbun.lock\n.gitignore\n",
+        )],
         domains: &["models.dev", "opencode.ai", "registry.npmjs.org"],
         variables: &["OPENCODE_API_KEY"],
+        server_variable: None,
         package: "opencode-ai",
     },
 ];
@@ -133,7 +143,6 @@ impl KnownAgent {
     #[must_use]
     pub fn of(settings: &AgentSettings) -> Option<&'static Self> {
         match &settings.command[..] {
-        server_variable: None,
             [name] => Self::named(name),
             _ => None,
         }
@@ -193,13 +202,14 @@ mod tests {
             assert!(!programs.is_empty());
             let domains: Vec<_> = domains.iter().map(|domain| (*domain).to_owned()).collect();
             assert!(Domains::parse(&domains).is_ok(), "{name}");
-            let bases = ["~/", "$XDG_DATA_HOME/", "$XDG_STATE_HOME/"];
+            let bases = ["~/", "$XDG_CONFIG_HOME/", "$XDG_DATA_HOME/", "$XDG_STATE_HOME/"];
             let is_valid = |path: &&str| bases.iter().any(|base| path.starts_with(base));
             assert!(paths.iter().all(is_valid) && paths[0].ends_with('/'), "{name}");
+            assert!(known.expected.iter().all(|(path, _)| is_valid(path)), "{name}");
+            assert!(known.server_variable.is_none_or(|name| variables.contains(&name)), "{name}");
             assert!(read_only.is_sorted() && read_only.iter().all(|path| !path.starts_with('/')));
         }
         let with_arguments = AgentSettings::from_command(vec!["gemini".into(), "--acp".into()]);
         assert_eq!(KnownAgent::of(&with_arguments), None);
     }
 }
-            assert!(known.server_variable.is_none_or(|name| variables.contains(&name)), "{name}");

@@ -22,7 +22,7 @@ fn instruction(prompt: &str) -> &str {
 }
 
 /// A server with a model that runs the command in the prompt, after `run: `, and then is done.
-fn server() -> ModelServer {
+pub(super) fn server() -> ModelServer {
     let server = ModelServer::start();
     server.answer(|request: &Request| {
         let messages = request.body["messages"].as_array().unwrap();
@@ -49,6 +49,11 @@ fn server() -> ModelServer {
 /// Configures OpenCode to use the server, and to ask before it runs a command.
 fn configure(world: &World, server: &ModelServer) {
     world.config("[rules]\nallow = [\"agent(opencode)\"]\n");
+    opencode_settings(world, server);
+}
+
+/// Writes the settings with which OpenCode uses the server, and asks before it runs a command.
+pub(super) fn opencode_settings(world: &World, server: &ModelServer) {
     let config = json!({
         "provider": { "scripted": {
             "npm": "@ai-sdk/openai-compatible",
@@ -126,7 +131,7 @@ fn m_h3_opencode_is_approved_denied_and_interrupted() {
 
 /// A server whose model, over Gemini's protocol, runs the command in the prompt, or calls the tool
 /// after `call: `, and then is done.
-fn gemini_server() -> ModelServer {
+pub(super) fn gemini_server() -> ModelServer {
     let server = ModelServer::start();
     server.answer(|request: &Request| {
         let contents = request.body["contents"].as_array().unwrap();
@@ -151,7 +156,7 @@ fn gemini_server() -> ModelServer {
 }
 
 /// Runs a command of a user who has installed the agents, and has a key for Gemini.
-fn run(world: &World, server: &ModelServer, args: &[&str]) -> Ran {
+pub(super) fn run(world: &World, server: &ModelServer, args: &[&str]) -> Ran {
     let mut command = world.command(args);
     let (bin, path) = (installed::agents(), std::env::var("PATH").unwrap());
     command.env("PATH", format!("{}:{path}", bin.display()));

@@ -50,6 +50,11 @@ impl Files {
             }
             widenings[0] = Widening::WritableExcept { folder, except };
         }
+        for (path, text) in known.expected {
+            let resolved = resolve(path, workspace)?;
+            files.folders.extend(resolved.parent().map(Path::to_owned));
+            files.files.push((resolved, text));
+        }
         Ok((files, widenings))
     }
 
@@ -104,6 +109,7 @@ fn resolve(path: &str, workspace: &Workspace) -> Result<PathBuf, String> {
     let home = variable("HOME").ok_or("there is no home folder")?;
     let (base, below) = path.split_once('/').unwrap_or((path, ""));
     let base = match base {
+        "$XDG_CONFIG_HOME" => variable("XDG_CONFIG_HOME").unwrap_or(home.join(".config")),
         "$XDG_DATA_HOME" => variable("XDG_DATA_HOME").unwrap_or(home.join(".local/share")),
         "$XDG_STATE_HOME" => variable("XDG_STATE_HOME").unwrap_or(home.join(".local/state")),
         _ => home.clone(),
