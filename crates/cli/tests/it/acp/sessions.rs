@@ -1,9 +1,12 @@
 //! Sessions of an editor: listed, loaded, resumed, shared with other clients, closed and deleted.
 
+use std::io::{BufRead, BufReader};
+use std::time::Instant;
+
 use serde_json::{Value, json};
 
 use super::editor::{Editor, again, folder};
-use crate::world::World;
+use crate::world::{World, patience, wait};
 
 const TALK: &str = "think Hm.\nsay One.\ncall list_dir {}\n---\nsay Two.";
 
@@ -129,18 +132,60 @@ fn m_h1_a_session_outlives_its_editor() {
 }
 
 #[test]
-fn m_h1_a_new_session_that_is_closed_without_a_prompt_is_deleted() {
+fn m_h1_running_sessions_of_a_killed_editor_stay_live_and_can_be_attached() {
+    // The agent is killed with its editor, or only loses it.
+    for is_agent_killed in [true, false] {
+        outlive(is_agent_killed);
+    }
+}
+
+fn outlive(is_agent_killed: bool) {
     let world = World::new();
+    world.config("policy = \"all\"\n");
     let mut editor = Editor::new(&world);
-    for round in 0..3 {
+    let sessions = [0, 1, 2].map(|n| {
         let session = editor.open(&world);
-        // Its first prompt may also have been of another client.
-        let is_used = round == 1;
-        if is_used {
-            world.run(&["prompt", &session, "say One."]).code(0);
-        }
-        editor.call("session/close", json!({ "sessionId": session }));
-        world.run(&["show", &session]).code(if is_used { 0 } else { 1 });
+        let script = format!(
+            "shell: touch runs-{n}; until [ -e go-{n} ]; do sleep 0.02; done\n---\nsay End {n}."
+        );
+        editor.prompt(&session, &script);
+        session
+    });
+    let by = Instant::now() + patience();
+    while !(0..3).all(|n| world.work(&format!("runs-{n}")).exists()) {
+        assert!(Instant::now() < by, "all three run");
+    }
+    if is_agent_killed {
+        editor.child.kill().unwrap();
+        editor.child.wait().unwrap();
+    } else {
+        assert_eq!(editor.end(), Some(0));
+    }
+    let mut clients = sessions.clone().map(|session| {
+        let mut child = world.command(&["attach", "--json", &session]).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        (child, lines.map(Result::unwrap))
+    });
+    for (n, (_, lines)) in clients.iter_mut().enumerate() {
+        assert!(lines.any(|line| line.contains("\"type\":\"toolStarted\"")), "{n}");
+    }
+    let list = world.run(&["list", "--json"]).code(0).out;
+    let list: Value = serde_json::from_str(&list).unwrap();
+    let is_running = |session: &&Value| session["live"] == true && session["status"] == "running";
+    let running = list["sessions"].as_array().unwrap().iter().filter(is_running);
+    assert_eq!(running.count(), 3, "{list}");
+    for (n, (_, lines)) in clients.iter_mut().enumerate() {
+        std::fs::write(world.work(&format!("go-{n}")), "").unwrap();
+        assert!(lines.any(|line| line.contains(&format!("End {n}."))), "{n}");
+        assert!(lines.any(|line| line.contains("\"type\":\"turnFinished\"")), "{n}");
+    }
+    for (session, (mut child, _)) in sessions.iter().zip(clients) {
+        world.run(&["prompt", session, "say Again."]).code(0);
+        world.run(&["wait", session, "--for", "idle"]).code(0);
+        let log = world.run(&["logs", session]).code(0).out;
+        assert!(log.contains("\nAgain."), "{log}");
+        world.run(&["close", session]).code(0);
+        wait(&mut child);
     }
 }
 
