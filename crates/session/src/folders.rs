@@ -229,7 +229,7 @@ impl Folders {
         self.data.join("web")
     }
 
-    /// The folders whose MCP servers the user trusts.
+    /// The folders with MCP servers that the user trusts.
     #[must_use]
     pub fn trust(&self) -> TrustStore {
         TrustStore::new(self.data.join("trust"))

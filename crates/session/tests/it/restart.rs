@@ -190,7 +190,7 @@ async fn invariant_2_no_session_is_opened_before_cut_turns_are_found() {
 /// The session whose log is opened next only once the receiver gets a message.
 type GatedLog = (SessionId, oneshot::Receiver<()>);
 
-/// A store whose list waits while `open` is false.
+/// A store with a list that waits while `open` is false.
 #[derive(Clone)]
 struct GatedList {
     store: Arc<Memory>,
@@ -407,7 +407,7 @@ async fn t_u5_a_session_with_an_unreadable_fact_opens_and_declares_the_gap() {
     assert_eq!(session.settled().await.unwrap().last_turn.as_ref().unwrap().outcome, Outcome::Done);
 }
 
-/// The provider's usage for the answer whose Confirm survives a crash.
+/// The provider's usage for the answer with the Confirm that survives a crash.
 const COUNTED: Usage =
     Usage { input: 3296, cached: 0, cache_written: 0, output: 57, cost: None, estimated: false };
 

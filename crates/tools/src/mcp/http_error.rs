@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use super::content::cut;
 use super::login::ServerLogin;
-use crate::shown::prose_line;
+use crate::shown::{prose_line, without_values};
 
 /// The most bytes of a server's own text in an error.
 const MAX_TEXT: usize = 300;
@@ -16,9 +16,6 @@ const MAX_TEXT: usize = 300;
 /// The most bytes that are read of the body of an error. Much more than its text in words, so that a
 /// secret in that is read whole, and hidden.
 const MAX_BODY: usize = 64 * 1024;
-
-/// The least bytes of a value that is hidden.
-const MIN_SECRET: usize = 6;
 
 /// The reason why a request failed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -44,7 +41,7 @@ pub(super) async fn status(
         body.extend_from_slice(&chunk[..chunk.len().min(MAX_BODY - body.len())]);
     }
     let text = format!("HTTP {}: {}", answer.status(), String::from_utf8_lossy(&body));
-    self::answer(&hidden(text, secrets), login)
+    self::answer(&without_values(&text, secrets), login)
 }
 
 /// The error of a transport.
@@ -95,7 +92,7 @@ pub(super) fn in_words(
              is the one of an MCP server",
             kind.map_or("none".into(), |kind| format!("`{}`", shortened(&kind)))
         ),
-        E::UnexpectedServerResponse(text) => answer(&hidden(text.into_owned(), secrets), login),
+        E::UnexpectedServerResponse(text) => answer(&without_values(&text, secrets), login),
         error => format!("its answer can't be used: {error}"),
     };
     E::Client(HttpError(text))
@@ -139,12 +136,6 @@ pub(super) fn connection(error: &reqwest::Error) -> String {
 /// The beginning of a text, on one line.
 fn shortened(text: &str) -> Cow<'_, str> {
     prose_line(cut(text, MAX_TEXT))
-}
-
-/// A text without the secrets in it.
-pub(super) fn hidden(text: String, secrets: &[String]) -> String {
-    let secrets = secrets.iter().filter(|secret| secret.len() >= MIN_SECRET);
-    secrets.fold(text, |text, secret| text.replace(secret.as_str(), "***"))
 }
 
 #[cfg(test)]

@@ -20,14 +20,13 @@ use super::client::{self, Client};
 use super::content;
 use super::driver::blocking;
 use super::http::{self, Http, OwnStream};
-use super::http_error;
 use super::listing::{self, Listing};
 use super::login::ServerLogin;
 use super::server::{Connection, Control, State};
 use super::sse::Sse;
 use super::stdio::{Fault, Stdio};
 use crate::process::{Duplex, DuplexProcess, Exit};
-use crate::shown::last_lines;
+use crate::shown::{last_lines_without, without_values};
 use crate::source::{HttpClients, SourceContext};
 
 /// How often a server may end by itself. It is started again after the first time.
@@ -82,12 +81,11 @@ enum Paused {
 }
 
 impl Launch {
-    /// A text of the server without the values of its variables and headers, which may be secrets.
-    fn without_values(&self, text: String) -> String {
-        let McpServer { env, .. } = &self.settings;
+    /// The values of the server's variables and headers, which may be secrets.
+    fn values(&self) -> Vec<String> {
         let mut values = http::secrets(&self.settings);
-        values.extend(env.values().cloned());
-        http_error::hidden(text, &values)
+        values.extend(self.settings.env.values().cloned());
+        values
     }
 }
 
@@ -317,7 +315,8 @@ impl ServerTask {
 
 impl Launch {
     fn end(&self, process: Option<DuplexProcess>, why: String) -> String {
-        let why = content::reason(&self.without_values(why)).to_owned();
+        let values = self.values();
+        let why = content::reason(&without_values(&why, &values)).to_owned();
         let Some(process) = process else {
             return match why.is_empty() || why == CLOSED {
                 true => "it closed the connection".to_owned(),
@@ -335,8 +334,7 @@ impl Launch {
             (false, None) => why,
             (false, Some(exit)) => format!("{why}: {}", exit_text(exit)),
         };
-        // Hidden before the cut, which could leave a part of a value.
-        if let Some(errors) = last_lines(&self.without_values(errors)) {
+        if let Some(errors) = last_lines_without(&errors, &values) {
             text.push_str(&format!("; it wrote: {errors}"));
         }
         text

@@ -8,10 +8,9 @@ use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 
 use super::http;
-use super::http_error::hidden;
 use super::oauth::{self, RenewalError};
 use crate::login::{McpLogin, McpLoginStore};
-use crate::shown::shell_word;
+use crate::shown::{shell_word, without_values};
 use crate::source::HttpClients;
 
 /// How long a refresh may take with all its requests.
@@ -225,7 +224,7 @@ fn command(name: &str, settings: &McpServer) -> String {
         McpOrigin::Client => ("--url", url, "URL"),
     };
     let word = shell_word(value);
-    let shown = hidden(word.clone(), &http::secrets(settings));
+    let shown = without_values(&word, &http::secrets(settings));
     let is_exact = shown == word && shlex::split(&word).is_some_and(|words| words == [value]);
     format!("{command} {option} {}", if is_exact { &word } else { left })
 }

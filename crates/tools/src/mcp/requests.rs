@@ -54,7 +54,7 @@ impl OpenRequests {
     /// used.
     pub(super) fn add(&self, id: &RequestId) -> Result<(), String> {
         if matches!(id, NumberOrString::String(id) if id.len() > MAX_ID) {
-            return Err(format!("it sent a request whose id is longer than {MAX_ID} bytes"));
+            return Err(format!("it sent a request with an id of more than {MAX_ID} bytes"));
         }
         let mut open = self.lock();
         if open.values().sum::<usize>() >= MAX_REQUESTS {

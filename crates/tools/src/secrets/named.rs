@@ -65,7 +65,7 @@ const WITHOUT_VALUE: [&str; 12] = [
     "rotate",
 ];
 
-/// Finds the values whose names mark them as secret.
+/// Finds the values that are marked as secret by their names.
 ///
 /// In a command, a name that occurs again may be used to run its value, so the value is shown,
 /// unless the name is only passed on. Elsewhere, a value is shown only if its name follows a `$`
@@ -116,7 +116,7 @@ pub(super) fn find_doubtful(text: &str) -> Vec<Secret> {
     found
 }
 
-/// The positions of the values of options whose names mark them as secret.
+/// The positions of the values of options that are marked as secret by their names.
 pub(super) fn options(text: &str) -> impl Iterator<Item = Range<usize>> {
     let captured = OPTIONS.iter().flat_map(move |options| options.captures_iter(text));
     captured.filter_map(|option| Named::from_option(text, &option)).map(|named| named.value)

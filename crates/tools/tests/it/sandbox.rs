@@ -87,7 +87,7 @@ impl World {
         Self { _folder: Some(folder), base, support }
     }
 
-    /// A world whose folders exist.
+    /// A world with folders that exist.
     fn within(folder: Option<tempfile::TempDir>, base: PathBuf) -> Self {
         let support = SandboxSupport::probe(&Supervisor::ThisProgram, &base.join("trial"));
         Self { _folder: folder, base, support }

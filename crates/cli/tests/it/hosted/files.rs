@@ -95,7 +95,7 @@ fn m_h3_an_agent_reads_a_file_exactly_as_it_is() {
         assert_eq!(code, Some(expected), "{reply}");
         assert!(reply["message"].as_str().unwrap().contains(why), "{reply}");
     }
-    // They are calls of the tool, whose results the transcript has.
+    // They are calls of the tool, and the transcript has their results.
     assert!(
         ran.err.contains("read_file") && ran.err.contains("five, without an end"),
         "{}",

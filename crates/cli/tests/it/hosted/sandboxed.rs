@@ -40,7 +40,7 @@ fn run(world: &World, variables: &[(&str, &str)], args: &[&str]) -> Ran {
     Ran::of(command)
 }
 
-/// Approves the only open ask of the session `one`, whose text contains these parts.
+/// Approves the only open ask of the session `one`, and checks that its text contains these parts.
 fn approve(world: &World, server: &ModelServer, parts: &[&str]) {
     world.run(&["wait", "one"]).code(0);
     let inbox = world.run(&["inbox", "--json"]).code(0).out;

@@ -190,7 +190,7 @@ impl Link {
         }
     }
 
-    /// Replies to a request whose method is not served.
+    /// Replies to a request with a method that is not served.
     pub(super) fn refuse_method(&mut self, id: &Value) {
         self.refuse(id, METHOD_NOT_FOUND, "this client does not serve it".to_owned());
     }

@@ -4,8 +4,7 @@ use rmcp::transport::auth::AuthError;
 
 use super::fetch::Fetch;
 use crate::mcp::content::cut;
-use crate::mcp::http_error::hidden;
-use crate::shown::prose_line;
+use crate::shown::{prose_line, without_values};
 
 /// The most bytes of an error.
 const MAX_TEXT: usize = 500;
@@ -45,5 +44,5 @@ pub(super) fn words(error: &AuthError, fetch: &Fetch, secrets: &[String]) -> Str
         ),
         error => error.to_string(),
     };
-    prose_line(cut(&hidden(text, secrets), MAX_TEXT)).into_owned()
+    prose_line(cut(&without_values(&text, secrets), MAX_TEXT)).into_owned()
 }
