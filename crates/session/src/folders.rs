@@ -250,7 +250,7 @@ impl Folders {
     /// The membership of this machine in a fleet.
     #[must_use]
     pub fn fleet(&self) -> FleetStore {
-        FleetStore::new(self.data.join("fleet.json"))
+        FleetStore::new(&self.data)
     }
 
     /// The folder that contains all the others, if the user has set one.

@@ -114,7 +114,7 @@ fn join(args: &JoinArgs, folders: &Folders, ui: &mut Ui) -> Result<(), CliError>
     }
     let name = machine_name(args.name.as_deref())?;
     let _lock = take_lock(folders)?;
-    let membership = Membership::new(database, name);
+    let membership = Membership { database, name, id: fleet.machine_id()? };
     let file = open_file(folders)?;
     let (copied, kept) = block_on(async {
         let database = connect(&membership).await.map_err(|error| {
@@ -159,8 +159,8 @@ fn machine_name(given: Option<&str>) -> Result<String, CliError> {
     if name.is_empty() || name.len() > MAX_NAME_BYTES || !name.bytes().all(is_allowed) {
         let name = prose_line(name);
         let message = format!(
-            "`{name}` can't be the name of a machine: it needs 1 to {MAX_NAME_BYTES} letters a-z, \
-             digits, `-`, `_` and `.`"
+            "`{name}` can't be the name of a machine: it needs 1 to {MAX_NAME_BYTES} letters, \
+             digits, `-`, `_` and `.`, all of them ASCII"
         );
         return Err(CliError::usage(message).hint("choose a name with --name"));
     }

@@ -161,6 +161,13 @@ fn a_machine_that_can_not_join_is_left_as_it_was() {
     let left = world.run(&["fleet", "leave"]).code(0);
     assert!(left.err.contains("the fleet still lists it"), "{}", left.err);
     world.run(&["list"]).code(0);
+    world.run(&["daemon", "stop"]).code(0);
+    // The fleet recognizes it when it joins again.
+    server.restart();
+    world.run(&["fleet", "join", &url, "--name", "m2"]).code(0);
+    // As does a try that is killed before the membership is recorded.
+    std::fs::remove_file(world.path("data/holdpoint/fleet.json")).unwrap();
+    world.run(&["fleet", "join", &url, "--name", "m2"]).code(0);
 }
 
 #[test]

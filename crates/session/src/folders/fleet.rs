@@ -1,10 +1,8 @@
 //! The membership of this machine in a fleet.
 
 use std::fmt;
-use std::path::PathBuf;
-use std::time::SystemTime;
+use std::path::{Path, PathBuf};
 
-use holdpoint_common::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{FoldersError, record};
@@ -19,19 +17,8 @@ pub struct Membership {
     pub database: String,
     /// The name of this machine in the fleet.
     pub name: String,
-    /// A random text by which the database recognizes this machine.
+    /// A random text by which the database recognizes this machine; see [`FleetStore::machine_id`].
     pub id: String,
-    /// The time at which the machine joined.
-    pub since: Timestamp,
-}
-
-impl Membership {
-    /// The membership of a machine that joins now.
-    #[must_use]
-    pub fn new(database: String, name: String) -> Self {
-        let id = format!("{}-{}", fresh_id(), fresh_id());
-        Self { database, name, id, since: SystemTime::now().into() }
-    }
 }
 
 /// Hides the address, because it may contain a password.
@@ -41,14 +28,31 @@ impl fmt::Debug for Membership {
     }
 }
 
-/// The record of the membership. Cheap to clone; every call reads or writes the file.
+/// The record of the membership. Cheap to clone; every call reads or writes a file.
 #[derive(Debug, Clone)]
-pub struct FleetStore(PathBuf);
+pub struct FleetStore {
+    membership: PathBuf,
+    machine: PathBuf,
+}
 
 impl FleetStore {
-    /// The store with this file, which need not exist.
-    pub(super) fn new(file: PathBuf) -> Self {
-        Self(file)
+    /// The store in this folder, which need not exist.
+    pub(super) fn new(folder: &Path) -> Self {
+        Self { membership: folder.join("fleet.json"), machine: folder.join("machine.json") }
+    }
+
+    /// A random text that belongs to this machine for ever. So a machine can join again under its name,
+    /// also after a try that was broken off.
+    ///
+    /// # Errors
+    /// [`FoldersError`] if the text can't be read or, the first time, written.
+    pub fn machine_id(&self) -> Result<String, FoldersError> {
+        if let Some(id) = record::read(&self.machine)? {
+            return Ok(id);
+        }
+        let id = format!("{}-{}", fresh_id(), fresh_id());
+        record::write(&self.machine, &id)?;
+        Ok(id)
     }
 
     /// The membership; `None` if this machine is in no fleet.
@@ -56,7 +60,7 @@ impl FleetStore {
     /// # Errors
     /// [`FoldersError`] if the record can't be read, or another user could have changed it.
     pub fn get(&self) -> Result<Option<Membership>, FoldersError> {
-        record::read(&self.0)
+        record::read(&self.membership)
     }
 
     /// Records a membership in place of an earlier one. A running daemon does not notice.
@@ -64,7 +68,7 @@ impl FleetStore {
     /// # Errors
     /// [`FoldersError`] if the record can't be written.
     pub fn set(&self, membership: &Membership) -> Result<(), FoldersError> {
-        record::write(&self.0, membership)
+        record::write(&self.membership, membership)
     }
 
     /// Removes the membership. Returns whether there was one. A running daemon does not notice.
@@ -72,6 +76,6 @@ impl FleetStore {
     /// # Errors
     /// [`FoldersError`] if the record can't be removed.
     pub fn remove(&self) -> Result<bool, FoldersError> {
-        record::remove(&self.0)
+        record::remove(&self.membership)
     }
 }

@@ -68,6 +68,7 @@ impl Registry {
             self.roster.borrow_mut().saved_changed();
         }
     }
+
     /// The present sources of a watch.
     pub(super) fn watch_sources(&self) -> WatchSources {
         let lifecycle = self.lifecycle();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use holdpoint_common::Event;
 
 use super::{
-    NewLog, PAGE_FACTS, SavedSession, SessionLog, SessionPast, SessionStore, StoreError,
+    NewLog, PAGE_FACTS, Pages, SavedSession, SessionLog, SessionPast, SessionStore, StoreError,
     last_seq_of,
 };
 
@@ -21,7 +21,7 @@ pub enum Copied {
 }
 
 /// Copies a session to another store, with its id, its facts and its unfinished answer. A copy that
-/// was broken off is continued.
+/// was broken off is continued. A damaged session is not copied.
 ///
 /// # Errors
 /// [`StoreError`] if a store fails. A part of the session may have been copied.
@@ -33,10 +33,12 @@ pub async fn copy_session(
     let refused = |why: &str| Ok(Copied::Refused(why.to_owned()));
     let id = &summary.id;
     let source = from.own(id).await?;
+    // Before anything is copied.
+    if !is_whole(&*source).await? {
+        return refused("some of its events can't be read");
+    }
     let mut page = source.page(0..u64::MAX, PAGE_FACTS).await?;
-    let Some(first) = page.facts.first().filter(|first| first.fact().is_some()).cloned() else {
-        return refused("its first event can't be read");
-    };
+    let Some(first) = page.facts.first().cloned() else { return refused("it has no events") };
     let reserved = source.reserve(0).await?.start.saturating_sub(1);
     let contents = NewLog { first: Some((Arc::clone(&first), summary.clone())), reserved };
     let (copy, mut last, mut is_known) = match to.create(id, contents).await {
@@ -55,9 +57,6 @@ pub async fn copy_session(
         Err(error) => return Err(error),
     };
     loop {
-        if page.facts.iter().any(|event| event.fact().is_none()) {
-            return refused("some of its events can't be read");
-        }
         let facts: Vec<_> = page.facts.into_iter().filter(|fact| fact.seq > last).collect();
         if let Some(newest) = facts.last().map(|fact| fact.seq) {
             copy.append(last, facts, summary.clone()).await?;
@@ -70,7 +69,18 @@ pub async fn copy_session(
     Ok(if is_known { Copied::Known } else { Copied::Whole })
 }
 
-/// Copies what a log has besides its facts.
+/// Whether all facts of a log can be read.
+async fn is_whole(log: &dyn SessionPast) -> Result<bool, StoreError> {
+    let mut pages = Pages::whole_log(log);
+    while let Some(page) = pages.next().await? {
+        if page.iter().any(|event| event.fact().is_none()) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Copies the draft and the saved state of a log.
 async fn copy_rest(source: &dyn SessionLog, copy: &dyn SessionLog) -> Result<(), StoreError> {
     let draft = source.draft().await?;
     if !draft.is_empty() {

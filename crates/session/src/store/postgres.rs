@@ -8,6 +8,7 @@
 mod connection;
 mod lease;
 mod machines;
+mod notifying;
 mod reader;
 mod schema;
 mod writer;

@@ -1,12 +1,20 @@
 //! Engines of several machines over one PostgreSQL database.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use holdpoint_common::api::SessionNews;
-use holdpoint_common::{Certificates, Outcome, SessionError, SessionStatus, SessionSummary};
-use holdpoint_session::store::{Copied, Machine, Postgres, SessionStore, Sqlite, copy_session};
-use holdpoint_session::testing::{Harness, Recorder, reply, within_patience};
+use holdpoint_common::{
+    Body, Certificates, Delta, Outcome, SessionError, SessionId, SessionStatus, SessionSummary,
+};
+use holdpoint_session::store::{
+    Copied, Machine, Memory, Page, Postgres, SessionLog, SessionStore, Sqlite, copy_session,
+};
+use holdpoint_session::testing::{
+    Harness, LogLayer, Recorder, StoreLayer, Stored, reply, within_patience,
+};
 use holdpoint_session::{AttachFrom, ClientEnd};
 use holdpoint_tests::postgres_server::PostgresServer;
 
@@ -124,7 +132,7 @@ async fn a_session_is_copied_once_and_only_if_the_other_store_has_no_other_conti
     };
     assert_eq!(facts(&file).await, facts(&fleet).await);
     let copied = fleet.list().await.unwrap().remove(0);
-    assert_eq!((&copied.summary, copied.opened), (&saved.summary, saved.opened));
+    assert_eq!((&copied.summary, copied.opened), (&saved.summary, facts(&file).await[0].at));
     // Numbers that were reserved for events without a fact are not given out again.
     let reserved = async |store: &dyn SessionStore| {
         store.own(&id).await.unwrap().reserve(0).await.unwrap().start
@@ -153,6 +161,64 @@ async fn a_session_is_copied_once_and_only_if_the_other_store_has_no_other_conti
         matches!(&refused, Copied::Refused(why) if why.contains("continuation")),
         "{refused:?}"
     );
+}
+
+/// A log that has lost its last fact.
+struct Damaged(Arc<dyn SessionLog>);
+
+impl LogLayer for Damaged {
+    fn inner(&self) -> &dyn SessionLog {
+        &*self.0
+    }
+
+    fn page(&self, range: Range<u64>, max_facts: usize) -> Stored<Page> {
+        let page = self.0.page(range, max_facts);
+        async move {
+            let mut page = page.await?;
+            let last = Arc::make_mut(page.facts.last_mut().unwrap());
+            last.body = Body::Delta(Delta::Gap { from: last.seq, to: last.seq });
+            Ok(page)
+        }
+        .boxed()
+    }
+}
+
+/// A store with damaged logs.
+struct DamagedStore(Sqlite);
+
+impl StoreLayer for DamagedStore {
+    fn inner(&self) -> &dyn SessionStore {
+        &self.0
+    }
+
+    fn own(&self, session: &SessionId) -> Stored<Arc<dyn SessionLog>> {
+        let log = self.0.own(session);
+        async move {
+            let damaged: Arc<dyn SessionLog> = Arc::new(Damaged(log.await?));
+            Ok(damaged)
+        }
+        .boxed()
+    }
+}
+
+#[tokio::test]
+async fn nothing_of_a_damaged_session_is_copied() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = Sqlite::open(folder.path()).unwrap();
+    let harness = Harness::with(|engine| engine.store(file.clone()));
+    harness.model.then(reply().text("one"));
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    session.prompt("first").await.unwrap();
+    events.turn_finished().await;
+    let saved = file.list().await.unwrap().remove(0);
+    let (damaged, other) = (DamagedStore(file), Memory::default());
+    let refused = copy_session(&damaged, &other, &saved).await.unwrap();
+    assert!(
+        matches!(&refused, Copied::Refused(why) if why.contains("can't be read")),
+        "{refused:?}"
+    );
+    assert_eq!(other.list().await.unwrap(), []);
 }
 
 #[tokio::test]

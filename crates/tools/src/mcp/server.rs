@@ -47,7 +47,7 @@ pub(super) struct Server {
     pub(super) name: String,
     /// How long a call may take without progress.
     pub(super) timeout: Duration,
-    /// How long a call may take in all, not counting the time that it waits for the user.
+    /// How long a call may take, without the time that it waits for the user.
     pub(super) hard_limit: Duration,
     pub(super) grace: Duration,
     /// Whether the server is reached over HTTP. It has no program that can be ended.

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use tokio_postgres::{Client, Statement};
 
 use super::connection::{Connection, Database, Statements, failed};
-use super::writer::CHANNEL;
+use super::notifying::CHANNEL;
 use super::{Machine, StoreError, io_error};
 use crate::store::Deadline;
 

@@ -1,11 +1,10 @@
 //! The writes, which commit together if they wait at the same time.
 
-use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use holdpoint_common::{Event, SessionId, SessionStatus, SessionSummary, Timestamp};
+use holdpoint_common::{Event, SessionId, SessionSummary, Timestamp};
 use tokio::sync::{mpsc, oneshot};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row, Statement};
@@ -13,15 +12,12 @@ use tokio_postgres::{Client, Row, Statement};
 use super::StoreError;
 use super::connection::{Connected, Connection, Database, Statements, failed};
 use super::lease::Incarnation;
+use super::notifying::{CHANNEL, ShownSessions};
 use crate::store::stored_facts::{check_sum, signed};
 use crate::store::{NewLog, SavedState, end_of_draft, last_seq_of};
 
 /// The most writes that share a commit.
 const MAX_GROUP: usize = 256;
-
-/// The channel on which machines notify each other of changes in their lists of sessions. With a
-/// notification in each commit, the server writes about half as much.
-pub(super) const CHANNEL: &str = "holdpoint";
 
 /// A request to write. A session has at most one of each kind in progress, and its sender waits for
 /// the result.
@@ -199,34 +195,6 @@ pub(super) async fn run(
         for (pending, result) in group.drain(..).zip(results) {
             // The caller may have stopped waiting.
             let _ = pending.done.send(result);
-        }
-    }
-}
-
-/// The sessions of this machine as the lists of other machines show them, which are read again after
-/// a notification.
-#[derive(Default)]
-struct ShownSessions(HashMap<SessionId, (SessionStatus, usize, String)>);
-
-impl ShownSessions {
-    /// Takes note of writes. Returns whether they change the lists.
-    fn change(&mut self, group: &[PendingWrite]) -> bool {
-        group.iter().fold(false, |changed, pending| self.change_one(&pending.write) | changed)
-    }
-
-    fn change_one(&mut self, write: &Write) -> bool {
-        match write {
-            Write::Create { .. } | Write::Own { .. } => true,
-            Write::Change { session, change: Change::Release, .. } | Write::Delete { session } => {
-                self.0.remove(session);
-                true
-            }
-            Write::Change { session, change: Change::Append { summary, .. }, .. } => {
-                let SessionSummary { status, asks, name, .. } = &**summary;
-                let shown = (*status, *asks, name.clone());
-                self.0.insert(session.clone(), shown.clone()) != Some(shown)
-            }
-            Write::Change { .. } => false,
         }
     }
 }
