@@ -90,9 +90,8 @@ async fn a_session_of_a_machine_without_a_lease_is_read_on_another_and_continues
     while within_patience("the end", events.next()).await.is_some() {}
     assert!(matches!(events.end(), ClientEnd::Moved { .. }), "{:?}", events.end());
     // It was replaced on its machine.
-    let elsewhere =
-        SessionError::NotOwner { session: id.clone(), owner: "another machine".to_owned() };
-    assert_eq!(session.prompt("second").await.unwrap_err(), elsewhere);
+    let refused = session.prompt("second").await.unwrap_err();
+    assert!(matches!(refused, SessionError::NotOwner { .. }), "{refused:?}");
 
     let again = machine(&url, "m1").await;
     let moved = again.sessions().get(id.as_str()).await.unwrap();
