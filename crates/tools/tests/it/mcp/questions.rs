@@ -97,8 +97,10 @@ fn m_h2_a_question_that_its_server_withdraws_is_taken_back() {
 fn m_h2_a_server_may_withdraw_any_number_of_questions() {
     let mut session = Session::of(bad("withdraws-often"));
     session.names();
-    let output = session.output("work", json!({}));
-    assert!(output.contains("worked"), "{output}");
+    let calling = session.start("mcp__s__work", json!({}));
+    // Some of the questions are seen before they are withdrawn, and nobody answers them.
+    calling.wait_for("worked");
+    calling.wait().result.unwrap();
 }
 
 /// Which of its calls a server works on when it asks is unknown: the question is shown under the
