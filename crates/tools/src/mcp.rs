@@ -1,11 +1,13 @@
 //! The tools of MCP servers.
 //!
 //! A *server* is a program that a session starts under its supervisor, in its sandbox, or an address
-//! that Holdpoint itself connects to over HTTP. Both speak the Model Context Protocol. Its *tools* become tools of the session. Everything that a
-//! server sends is untrusted: it is bounded, and decides neither the policy nor the text of an ask.
+//! that Holdpoint itself connects to over HTTP. Both speak the Model Context Protocol. Its *tools*
+//! become tools of the session. Everything that a server sends is untrusted: it is bounded, and
+//! decides neither the policy nor the text of an ask.
 //!
-//! Each server has a thread, which starts it, receives its messages and ends it. A call of a tool
-//! runs on its own thread, as every call does, and exchanges messages with the server's thread.
+//! All servers of a session share a thread. Each has a task on it, which starts the server,
+//! receives its messages and ends it. A call of a tool runs on its own thread, as every call does,
+//! and exchanges messages with the servers' thread.
 
 mod call;
 mod calls;

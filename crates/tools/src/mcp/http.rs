@@ -11,7 +11,7 @@ use std::time::Duration;
 use holdpoint_common::McpServer;
 use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::RoleClient;
-use rmcp::model::{ClientJsonRpcMessage, JsonRpcMessage, JsonRpcNotification, ServerNotification};
+use rmcp::model::ClientJsonRpcMessage;
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::common::client_side_sse::{BoxedSseResponse, ExponentialBackoff};
 use rmcp::transport::streamable_http_client::{
@@ -171,21 +171,17 @@ impl Transport<RoleClient> for Http {
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
         loop {
-            match self.inner.receive().await? {
-                JsonRpcMessage::Notification(JsonRpcNotification {
-                    notification: ServerNotification::ProgressNotification(progress),
-                    ..
-                }) => self.calls.progress(progress.params),
-                message => match self.requests.receive(&message) {
-                    Ok(()) => return Some(message),
-                    Err(why) => {
-                        self.fault.replace(Some(why));
-                        // The worker of `rmcp` only ends once its messages are taken.
-                        self.inner.cancel_token().cancel();
-                        while self.inner.receive().await.is_some() {}
-                        return None;
-                    }
-                },
+            let message = self.inner.receive().await?;
+            match self.requests.receive(message, &self.calls) {
+                Ok(Some(message)) => return Some(message),
+                Ok(None) => {}
+                Err(why) => {
+                    self.fault.replace(Some(why));
+                    // The worker of `rmcp` only ends once its messages are taken.
+                    self.inner.cancel_token().cancel();
+                    while self.inner.receive().await.is_some() {}
+                    return None;
+                }
             }
         }
     }

@@ -8,7 +8,6 @@ use holdpoint_common::McpServer;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap};
 use reqwest::{StatusCode, Url};
 use rmcp::RoleClient;
-use rmcp::model::{JsonRpcMessage, JsonRpcNotification, ServerNotification};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 
@@ -79,13 +78,10 @@ impl Sse {
                 continue;
             }
             match serde_json::from_str(&event.data) {
-                Ok(JsonRpcMessage::Notification(JsonRpcNotification {
-                    notification: ServerNotification::ProgressNotification(progress),
-                    ..
-                })) => self.calls.progress(progress.params),
                 Ok(message) => {
-                    self.requests.receive(&message)?;
-                    return Ok(Some(message));
+                    if let Some(message) = self.requests.receive(message, &self.calls)? {
+                        return Ok(Some(message));
+                    }
                 }
                 Err(error) => tracing::debug!(%error, "an event of an MCP server"),
             }

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rmcp::RoleClient;
-use rmcp::model::{ErrorData, JsonRpcMessage, JsonRpcNotification, RequestId, ServerNotification};
+use rmcp::model::{ErrorData, JsonRpcMessage, RequestId};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use serde::Deserialize;
@@ -30,8 +30,6 @@ pub(super) struct Stdio {
     garbage: usize,
     input: Arc<tokio::sync::Mutex<pipe::Sender>>,
     requests: OpenRequests,
-    /// Gets the progress of calls here: `rmcp` passes it on in tasks, and may pass on the answer of a
-    /// call first.
     calls: Calls,
     fault: Fault,
 }
@@ -88,19 +86,12 @@ impl Stdio {
     async fn next(&mut self) -> Result<Option<RxJsonRpcMessage<RoleClient>>, String> {
         while self.read_line().await? {
             let line = self.output.line();
-            let message = serde_json::from_slice(line);
-            match message {
-                Ok(JsonRpcMessage::Notification(JsonRpcNotification {
-                    notification: ServerNotification::ProgressNotification(progress),
-                    ..
-                })) => {
-                    self.garbage = 0;
-                    self.calls.progress(progress.params);
-                }
+            match serde_json::from_slice(line) {
                 Ok(message) => {
                     self.garbage = 0;
-                    self.requests.receive(&message)?;
-                    return Ok(Some(message));
+                    if let Some(message) = self.requests.receive(message, &self.calls)? {
+                        return Ok(Some(message));
+                    }
                 }
                 Err(error) => {
                     tracing::debug!(%error, "a line of an MCP server is not a message");

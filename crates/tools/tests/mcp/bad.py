@@ -171,6 +171,12 @@ def call(request):
             send({"jsonrpc": "2.0", "id": f"r{n}", "method": 9})
             send({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x"}})
             time.sleep(0.0005)
+    if KIND == "unread-cancels":
+        # Never reads the answers, and withdraws its requests after they were answered.
+        for n in range(100000):
+            send({"jsonrpc": "2.0", "id": f"r{n}", "method": 9})
+            send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": f"r{n}"}})
+            time.sleep(0.0005)
     if KIND == "long-line":
         sys.stdout.write("x" * (20 * 1024 * 1024))
         sys.stdout.flush()

@@ -137,6 +137,7 @@ fn m_h2_a_server_that_breaks_the_protocol_costs_its_own_call() {
         ("requests", "it sent more than 64 requests without waiting for answers"),
         ("unread", "it sent more than 64 requests without waiting for answers"),
         ("unread-invalid", "it sent more than 64 requests without waiting for answers"),
+        ("unread-cancels", "it sent more than 64 requests without waiting for answers"),
         ("long-line", "it sent a message of more than 16777216 bytes"),
         ("garbage", "it wrote more than 1048576 bytes to its standard output that are not"),
         ("invalid-error", "its answer is not valid"),
