@@ -160,16 +160,14 @@ impl KnownCalls {
 
     /// Whether a call that is paused has something to show. If not, and it has ended, it is forgotten.
     pub(super) fn is_resumed(&mut self, id: &str) -> bool {
-        let Some(call) = self.open.get(id) else { return false };
-        let Some((shown, version)) = &call.paused else { return false };
-        let has_text = || call.version != *version && call.content_text() != *shown;
-        let has_output =
-            || shown.is_empty() && call.output.as_ref().is_some_and(|it| !it.is_null());
-        let has_more = || !call.more_output.is_empty() || !call.terminals.is_empty();
+        let Some(call) = self.open.get_mut(id) else { return false };
+        if call.paused.is_none() {
+            return false;
+        }
         match call.end() {
             Some(true) => true,
-            None => has_text() || has_more(),
-            Some(false) if has_text() || has_output() || has_more() => true,
+            None => call.has_news(),
+            Some(false) if call.has_news() || call.has_first_output() => true,
             Some(false) => {
                 self.end(id);
                 false
@@ -230,6 +228,32 @@ impl KnownCall {
             self.terminals = content.iter().filter_map(terminal).take(MAX_TERMINALS).collect();
             self.bytes -= content_size(&std::mem::replace(&mut self.content, content));
         }
+    }
+
+    /// Whether the call, which is paused, has text or output that was not shown. A content that was
+    /// repeated is compared once: an agent can send many small updates after a large one.
+    fn has_news(&mut self) -> bool {
+        if !self.more_output.is_empty() || !self.terminals.is_empty() {
+            return true;
+        }
+        let version = self.version;
+        if self.paused.as_ref().is_none_or(|(_, compared)| *compared == version) {
+            return false;
+        }
+        let text = self.content_text();
+        match &mut self.paused {
+            Some((shown, compared)) if *shown == text => {
+                *compared = version;
+                false
+            }
+            _ => true,
+        }
+    }
+
+    /// Whether the call, which is paused, has output, and no content was shown.
+    fn has_first_output(&self) -> bool {
+        self.paused.as_ref().is_some_and(|(shown, _)| shown.is_empty())
+            && self.output.as_ref().is_some_and(|output| !output.is_null())
     }
 
     /// The content as text, without the output of terminals.
@@ -385,6 +409,18 @@ mod tests {
             let arguments = calls.get("a").unwrap().arguments("a");
             assert_eq!(Some(&arguments["input"]) == input.as_ref(), fits, "{arguments}");
         }
+    }
+
+    #[test]
+    fn m_h3_a_content_that_is_repeated_while_its_call_is_paused_is_compared_once() {
+        let mut calls = KnownCalls::default();
+        assert!(calls.update(update("a", "text"), false).is_ok());
+        calls.pause("a", "text\n".to_owned(), 1);
+        assert!(calls.update(update("a", "text"), false).is_ok());
+        assert!(!calls.is_resumed("a"));
+        assert_eq!(calls.open["a"].paused, Some(("text\n".to_owned(), 2)));
+        assert!(calls.update(update("a", "another"), false).is_ok());
+        assert!(calls.is_resumed("a"));
     }
 
     #[test]

@@ -101,6 +101,10 @@ impl Answer {
                 self.done = true;
                 return Some(Err(ModelError::Agent { message }));
             }
+            if self.ready.is_empty() {
+                // One thread runs the turns of all sessions, and an agent may send a lot.
+                tokio::task::yield_now().await;
+            }
         }
     }
 
