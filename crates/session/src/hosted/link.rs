@@ -228,7 +228,8 @@ impl Link {
         Ok(start.map(|start| (session.clone(), start)))
     }
 
-    /// Takes the messages that the agent has sent between two turns, in which it can't make requests.
+    /// Takes the messages that the agent has sent between two turns. Its requests for permission,
+    /// for files and for new terminals are refused.
     async fn take_stale(&mut self) -> Result<(), String> {
         for _ in 0..MAX_STALE {
             match self.receive().now_or_never() {

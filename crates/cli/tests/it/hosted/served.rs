@@ -154,6 +154,23 @@ fn m_h3_a_request_after_the_end_of_a_turn_is_refused() {
 }
 
 #[test]
+fn m_h3_a_permission_request_after_the_end_of_a_turn_is_cancelled() {
+    let world = World::new();
+    let agent = plain(&world);
+    let call = json!({ "toolCallId": "a", "title": "Edit", "kind": "edit" });
+    let options = json!([{ "optionId": "yes", "name": "yes", "kind": "allow_once" }]);
+    let params = json!({ "toolCall": call, "options": options });
+    let message = json!({ "method": "session/request_permission", "params": params });
+    let late = format!("late {message}");
+    let open = ["new", "--name", "one", "--policy", "all", "--agent", &agent, &late];
+    world.run(&open).code(0);
+    world.run(&["wait", "one"]).code(0);
+    let log = prompt(&world, "later\nsay End.");
+    assert!(log.contains("late: {\"outcome\": {\"outcome\": \"cancelled\"}}"), "{log}");
+    assert!(log.contains("End."), "{log}");
+}
+
+#[test]
 fn m_h3_an_ask_of_a_request_survives_a_crash_without_an_effect() {
     let world = World::new();
     let agent = plain(&world);

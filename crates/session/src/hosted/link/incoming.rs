@@ -54,6 +54,11 @@ impl Link {
             }
             Incoming::Request { id, method, params } if method == method::PERMISSION => {
                 let message = match protocol::permission(&params) {
+                    // No turn is open that the call could be part of.
+                    Ok(request) if self.is_own(&request.session) && self.prompt.is_none() => {
+                        self.answer(&id, None, None);
+                        return Ok(None);
+                    }
                     Ok(request) if self.is_own(&request.session) => {
                         return self.take_permission(id, request).map(Some);
                     }
