@@ -1,7 +1,7 @@
 //! Gives commands access to the daemon's sessions.
 
 use holdpoint_common::{
-    Config, Refused, SessionId, SessionStatus, Snapshot, Supplies, Who, session_mcp_servers,
+    Config, Hold, Refused, SessionId, Snapshot, Supplies, Who, session_mcp_servers,
 };
 use holdpoint_session::folders::Folders;
 use holdpoint_session::model::Catalog;
@@ -89,8 +89,8 @@ pub(crate) async fn discard_unused(sessions: &Sessions, id: &SessionId) {
 /// Like [`discard_unused`], with a snapshot taken earlier.
 async fn discard_if_unchanged(sessions: &Sessions, before: &Snapshot) {
     let id = &before.settings.id;
-    // One client may be the caller, whose detach is still on its way.
-    if before.status != SessionStatus::Idle || before.clients > 1 || is_used(before) {
+    // One client may be the caller, with a detach still on its way. A hold is not a use.
+    if before.turn.is_some() || before.clients > 1 || is_used(before) {
         return;
     }
     if !matches!(
@@ -100,9 +100,10 @@ async fn discard_if_unchanged(sessions: &Sessions, before: &Snapshot) {
         return;
     }
     // If another client closed the session first, it may have used it before. The close itself adds
-    // one event.
+    // one event, and the end of a hold another.
+    let added = 1 + u64::from(before.hold != Hold::Off);
     let Ok(after) = sessions.look(id.as_str()).await else { return };
-    if !is_used(&after) && after.seq <= before.seq + 1 {
+    if !is_used(&after) && after.seq <= before.seq + added {
         // A session that can't be deleted stays listed, which does no harm.
         let _ = sessions.delete(id.as_str()).await;
     }
@@ -132,6 +133,7 @@ pub(crate) fn stays_open_text(session: &SessionHandle) -> String {
 
 #[cfg(test)]
 mod tests {
+    use holdpoint_common::SessionStatus;
     use holdpoint_session::{Engine, OpenSession};
 
     use super::*;

@@ -13,7 +13,7 @@ use agent_client_protocol_schema::v1::{
     SessionCapabilities,
 };
 use futures_util::StreamExt;
-use futures_util::future::{BoxFuture, join, join_all};
+use futures_util::future::{BoxFuture, join_all};
 use futures_util::stream::FuturesUnordered;
 use holdpoint_common::SessionSummary;
 use holdpoint_session::Sessions;
@@ -72,8 +72,9 @@ pub(super) struct Connection {
     lines: Lines,
     /// The features of the editor; `None` before `initialize`.
     features: Option<Features>,
-    /// The new sessions that have had no prompt. They are deleted when the connection ends.
-    unused: HashMap<acp::SessionId, Sessions>,
+    /// The sessions that this connection has created. Those without a prompt are deleted when they
+    /// are closed or the connection ends.
+    created: HashMap<acp::SessionId, Sessions>,
     /// The number of sessions opened so far.
     openings: u64,
     sessions: HashMap<acp::SessionId, View>,
@@ -87,7 +88,7 @@ impl Connection {
             folders: Arc::new(folders),
             lines,
             features: None,
-            unused: HashMap::new(),
+            created: HashMap::new(),
             openings: 0,
             sessions: HashMap::new(),
             lists: Lists::default(),
@@ -110,12 +111,17 @@ impl Connection {
         }
         // The tasks reply to their requests, and are not attached any more.
         let ending = join_all(self.sessions.drain().map(|(_, view)| view.end()));
-        let discards = self.unused.iter().filter_map(|(id, sessions)| {
+        let discards = self.created.iter().filter_map(|(id, sessions)| {
             let id = id.0.parse().ok()?;
             Some(async move { discard_unused(sessions, &id).await })
         });
+        let ending = async {
+            // Prompts that are being sent reach their sessions first.
+            ending.await;
+            join_all(discards).await;
+        };
         // A daemon that does not answer must not keep this process.
-        let _ = tokio::time::timeout(LAST_WORK, join(ending, join_all(discards))).await;
+        let _ = tokio::time::timeout(LAST_WORK, ending).await;
     }
 
     async fn finish_requests(&mut self) {
@@ -220,7 +226,6 @@ impl Connection {
         let (session, message) = match method {
             _ if method == names.session_prompt => {
                 let acp::PromptRequest { session_id, prompt, .. } = params.read()?;
-                self.unused.remove(&session_id);
                 (session_id, ToSession::Prompt { request, prompt: prompt::prompt(&prompt)? })
             }
             _ if method == names.session_set_mode => {
@@ -236,8 +241,8 @@ impl Connection {
             }
             _ if method == names.session_close => {
                 let acp::CloseSessionRequest { session_id, .. } = params.read()?;
-                let unused = self.unused.remove(&session_id);
-                (session_id, ToSession::Close { request, unused })
+                let created = self.created.remove(&session_id);
+                (session_id, ToSession::Close { request, created })
             }
             _ => {
                 let message = format!("there is no method `{method}`");
@@ -352,7 +357,7 @@ impl Connection {
                 };
                 self.openings += 1;
                 if opening == Opening::New {
-                    self.unused.insert(id.clone(), session.sessions.clone());
+                    self.created.insert(id.clone(), session.sessions.clone());
                 }
                 let (task, mailbox) = SessionTask::new(*session, around);
                 // The editor has lost its view of an open session. The new task shows all of it

@@ -69,8 +69,9 @@ pub(super) enum ToSession {
     },
     Close {
         request: RequestId,
-        /// The sessions of the daemon, if this one is new and has had no prompt. Then it is deleted.
-        unused: Option<Sessions>,
+        /// The sessions of the daemon, if this connection has created the session. It is deleted
+        /// if it has had no prompt.
+        created: Option<Sessions>,
     },
 }
 
@@ -168,7 +169,8 @@ impl SessionTask {
     pub(super) async fn run(mut self, opening: Opening, request: RequestId) {
         self.updates.set_past(true);
         if let Err(error) = self.replay_whole().await {
-            return self.fail(&request, error).await;
+            self.fail(&request, error.clone()).await;
+            return self.refuse_rest(&error).await;
         }
         self.updates.set_past(false);
         self.reply_opened(opening, &request).await;
@@ -202,6 +204,11 @@ impl SessionTask {
             self.done(done).await;
         }
         self.fail_prompts(&closed).await;
+        self.refuse_rest(&closed).await;
+    }
+
+    /// Withdraws the open asks, and replies to the requests in the mailbox with this error.
+    async fn refuse_rest(&mut self, error: &Error) {
         self.withdraw_asks().await;
         self.mailbox.close();
         while let Some(message) = self.mailbox.recv().await {
@@ -209,7 +216,7 @@ impl SessionTask {
             | ToSession::Set { request, .. }
             | ToSession::Close { request, .. } = message
             {
-                self.fail(&request, closed.clone()).await;
+                self.fail(&request, error.clone()).await;
             }
         }
     }

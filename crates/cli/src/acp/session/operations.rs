@@ -141,13 +141,13 @@ impl Operations {
         }
     }
 
-    /// Closes the session, and deletes it if it is `unused`. Returns `false` if it is being closed
-    /// already.
+    /// Closes the session. One that the connection has created among `created`, and that was not
+    /// used, is deleted. Returns `false` if it is being closed already.
     pub(super) fn close(
         &mut self,
         session: &SessionHandle,
         request: RequestId,
-        unused: Option<Sessions>,
+        created: Option<Sessions>,
     ) -> bool {
         if std::mem::replace(&mut self.is_closing, true) {
             return false;
@@ -155,7 +155,7 @@ impl Operations {
         let (session, failed) = (session.clone(), request.clone());
         self.start(
             async move {
-                if let Some(sessions) = unused {
+                if let Some(sessions) = created {
                     discard_unused(&sessions, session.id()).await;
                 }
                 let result = session.close().await;

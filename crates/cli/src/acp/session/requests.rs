@@ -28,8 +28,8 @@ impl SessionTask {
             ToSession::Set { request, change, reply } => {
                 self.order(request, Work::Set(change, reply)).await;
             }
-            ToSession::Close { request, unused } => {
-                if !self.operations.close(&self.handle, request.clone(), unused) {
+            ToSession::Close { request, created } => {
+                if !self.operations.close(&self.handle, request.clone(), created) {
                     let message = "the session is being closed";
                     self.fail(&request, failure(ErrorCode::InvalidRequest, message)).await;
                 }

@@ -202,6 +202,32 @@ fn m_h1_a_new_session_without_a_prompt_does_not_outlive_its_editor() {
 }
 
 #[test]
+fn m_h1_a_session_whose_prompts_were_refused_does_not_outlive_its_editor() {
+    let world = World::new();
+    let mut editor = Editor::new(&world);
+    let mut unused = Vec::new();
+    let image = json!({ "type": "image", "data": "", "mimeType": "image/png" });
+    for block in [image, json!({ "type": "text", "text": "" })] {
+        let session = editor.open(&world);
+        editor.fails("session/prompt", json!({ "sessionId": session, "prompt": [block] }));
+        unused.push(session);
+    }
+    let held = editor.open(&world);
+    assert_eq!(editor.play(&held, "/hold"), "end_turn");
+    let closed = editor.open(&world);
+    editor.fails("session/prompt", json!({ "sessionId": closed, "prompt": [] }));
+    editor.call("session/close", json!({ "sessionId": closed }));
+    let used = editor.open(&world);
+    editor.fails("session/prompt", json!({ "sessionId": used, "prompt": [] }));
+    editor.play(&used, "say One.");
+    assert_eq!(editor.end(), Some(0));
+    for session in unused.iter().chain([&held, &closed]) {
+        world.run(&["show", session]).code(1);
+    }
+    world.run(&["show", &used]).code(0);
+}
+
+#[test]
 fn m_h1_a_session_that_is_loaded_twice_is_shown_once() {
     let world = World::new();
     let mut editor = Editor::new(&world);
