@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use holdpoint_common::McpServer;
-use rmcp::RoleClient;
 use rmcp::model::ProtocolVersion;
 use rmcp::model::SubscriptionFilter;
 use rmcp::service::{
@@ -13,6 +12,7 @@ use rmcp::service::{
     serve_client_with_lifecycle_and_ct,
 };
 use rmcp::transport::Transport;
+use rmcp::{ClientCacheConfig, RoleClient};
 use tokio::sync::{Notify, watch};
 
 use super::calls::Calls;
@@ -207,6 +207,8 @@ impl ServerTask {
                 }
             };
             let service = service.map_err(|error| start_error(&error))?;
+            // The cache has no limit in bytes, and replaces errors by old answers.
+            service.peer().set_response_cache_config(ClientCacheConfig::disabled()).await;
             let listing = self.list(&service).await?;
             own_stream.settled().await;
             let subscription = subscribe(&service).await;

@@ -238,6 +238,7 @@ if KIND == "ignores-eof":
 
 LARGE_ERROR = {"code": -32000, "message": "no luck", "data": "x" * 8000000}
 held = []
+reads = []
 tools_now = tools()
 for line in sys.stdin:
     request = json.loads(line)
@@ -274,7 +275,10 @@ for line in sys.stdin:
     elif method == "resources/read" and KIND == "named":
         uri = request["params"]["uri"]
         contents = {"page://1": {"text": "Page one."}, "page://large": {"text": "x" * 300_000}, "page://image": {"blob": "QUJD"}}
-        if uri in contents:
+        if uri == "page://once" and not reads:
+            reads.append(uri)
+            answer(request, {"contents": [{"uri": uri, "text": "Now."}], "ttlMs": 1})
+        elif uri in contents:
             answer(request, {"contents": [{"uri": uri, **contents[uri]}]})
         elif uri != "page://slow":
             send({"jsonrpc": "2.0", "id": request["id"], "error": {"code": -32002, "message": "no such page\x1b[2J"}})

@@ -29,6 +29,13 @@ fn m_h2_resources_of_a_server_are_read_by_their_names() {
     let (_, large) = part(&mut session, "@s:page://large");
     assert!(large.ends_with("x\n[the remaining 37856 bytes are cut off]"));
 
+    // One that is gone is not replaced by its last text.
+    let (_, once) = part(&mut session, "@s:page://once");
+    assert!(once.ends_with("\n\nNow."), "{once}");
+    let content = session.named("@s:page://once").unwrap();
+    assert!(content.parts.is_empty(), "{content:?}");
+    assert!(content.notices[0].contains("page://once` can't be read: no such page"), "{content:?}");
+
     // A resource that can't be read costs only itself.
     let content = session.named("@s:page://none @s:page://slow @s:page://1").unwrap();
     assert_eq!(content.parts.len(), 1);
