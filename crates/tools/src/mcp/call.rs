@@ -18,6 +18,7 @@ use super::{client, content, elicitation, http_error};
 use crate::ask::Subject;
 use crate::context::ToolContext;
 use crate::error::ToolError;
+use crate::shown::without_values;
 use crate::tool::ToolOutcome;
 
 /// How often a server may require more input for one call.
@@ -116,7 +117,8 @@ impl<'a> Call<'a> {
     }
 
     fn failed(&self, why: &str) -> ToolError {
-        ToolError::failed(format!("MCP server `{}`: {}", self.server.name, content::reason(why)))
+        let why = without_values(why, &self.server.values);
+        ToolError::failed(format!("MCP server `{}`: {}", self.server.name, content::reason(&why)))
     }
 
     /// The outcome of a call: its content is output, which is bounded as that of every tool.

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use holdpoint_common::McpServer;
-use rmcp::model::ProtocolVersion;
-use rmcp::model::SubscriptionFilter;
+use rmcp::model::{ProtocolVersion, SubscriptionFilter};
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, Peer, RunningService, Subscription,
     serve_client_with_lifecycle_and_ct,
@@ -82,7 +81,7 @@ enum Paused {
 
 impl Launch {
     /// The values of the server's variables and headers, which may be secrets.
-    fn values(&self) -> Vec<String> {
+    pub(super) fn values(&self) -> Vec<String> {
         let mut values = http::secrets(&self.settings);
         values.extend(self.settings.env.values().cloned());
         values
@@ -258,6 +257,7 @@ impl ServerTask {
         match tokio::time::timeout(limit, self.list(peer)).await {
             Ok(Ok(listing)) => Some(listing),
             Ok(Err(why)) => {
+                let why = without_values(&why, &self.launch.values());
                 let why = content::reason(&why);
                 tracing::warn!(server = self.launch.name, why, "an MCP server's tools");
                 None

@@ -13,6 +13,7 @@ use rmcp::service::ServiceError;
 
 use super::server::{Connection, Server};
 use super::{content, http_error};
+use crate::shown::without_values;
 use crate::source::NamedContent;
 
 /// The most resources that one prompt can name. Further ones are not read.
@@ -113,13 +114,15 @@ impl Ready<'_> {
         answer: impl Future<Output = Result<T, ServiceError>>,
     ) -> Result<T, String> {
         let limit = self.server.timeout;
+        let reason = |text: &str| {
+            let text = without_values(text, &self.server.values);
+            content::cut(&text, MAX_REASON).to_owned()
+        };
         match tokio::time::timeout(limit, answer).await {
             Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(ServiceError::McpError(ErrorData { message, .. }))) => {
-                Err(content::cut(&message, MAX_REASON).to_owned())
-            }
+            Ok(Err(ServiceError::McpError(ErrorData { message, .. }))) => Err(reason(&message)),
             Ok(Err(ServiceError::TransportSend(error))) => Err(http_error::words(&*error.error)),
-            Ok(Err(error)) => Err(content::cut(&error.to_string(), MAX_REASON).to_owned()),
+            Ok(Err(error)) => Err(reason(&error.to_string())),
             Err(_) => Err(format!("no answer in {} s", limit.as_secs())),
         }
     }

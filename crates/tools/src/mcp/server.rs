@@ -52,6 +52,8 @@ pub(super) struct Server {
     pub(super) grace: Duration,
     /// Whether the server is reached over HTTP. It has no program that can be ended.
     pub(super) is_remote: bool,
+    /// The values of the server's variables and headers, which errors must not show.
+    pub(super) values: Vec<String>,
     /// The calls that run on the server.
     pub(super) calls: Calls,
     state: watch::Receiver<State>,
@@ -103,6 +105,7 @@ impl Server {
             hard_limit,
             grace: launch.session.processes.grace(),
             is_remote: url.is_some(),
+            values: launch.values(),
             calls: calls.clone(),
             state,
             control: Arc::clone(&control),

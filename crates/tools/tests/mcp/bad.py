@@ -253,7 +253,7 @@ for line in sys.stdin:
     elif method == "initialize":
         answer(request, {"protocolVersion": request["params"]["protocolVersion"],
                          "capabilities": {"tools": {"listChanged": True},
-                                          **({"prompts": {}, "resources": {}} if KIND == "named" else {})},
+                                          **({"prompts": {}, "resources": {}} if KIND in ("named", "error-key") else {})},
                          "serverInfo": {"name": "bad", "version": "1"}})
     elif method == "tools/list":
         if KIND == "closes-stdin":
@@ -262,6 +262,8 @@ for line in sys.stdin:
         answer(request, {"tools": tools_now})
         if KIND == "closes-stdin":
             time.sleep(1000)
+    elif method in ("tools/call", "prompts/list", "resources/read") and KIND == "error-key":
+        send({"jsonrpc": "2.0", "id": request["id"], "error": {"code": -32000, "message": f"no luck with {os.environ['KEY']}"}})
     elif method == "tools/call":
         call(request)
     elif method == "prompts/list" and KIND == "named":

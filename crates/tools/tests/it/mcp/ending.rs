@@ -170,6 +170,22 @@ fn m_h2_t_h3_the_error_output_of_a_server_shows_no_part_of_a_key() {
 }
 
 #[test]
+fn m_h2_t_h3_an_error_of_a_server_shows_no_key() {
+    let mut server = bad("error-key");
+    server.env.insert("KEY".to_owned(), "open sesame".to_owned());
+    let mut session = Session::of(server);
+    session.names();
+    let errors = [
+        session.error("work"),
+        session.named("/s:review").unwrap_err(),
+        session.named("@s:page://1").unwrap().notices.remove(0),
+    ];
+    for error in errors {
+        assert!(error.ends_with("no luck with ***"), "{error}");
+    }
+}
+
+#[test]
 fn m_h2_nothing_of_a_server_is_left_after_its_session() {
     for kind in ["none", "ignores-eof", "stuck", "silent"] {
         let mut session = Session::with(
