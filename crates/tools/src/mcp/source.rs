@@ -10,7 +10,7 @@ use holdpoint_common::{McpServer, McpServers, check_mcp_servers};
 
 use super::driver::Driver;
 use super::launch::Launch;
-use super::listing::{CHOOSE, MAX_SESSION_BYTES, MAX_SESSION_TOOLS};
+use super::listing::{CHOOSE, Listing, MAX_SESSION_BYTES, MAX_SESSION_TOOLS};
 use super::login::ServerLogin;
 use super::named::{self, Ready};
 use super::server::{Connection, Server};
@@ -53,6 +53,20 @@ struct Entry {
     server: Arc<Server>,
     seen: Option<Arc<Connection>>,
     reported: Option<Arc<str>>,
+    /// The reason why tools are missing, as it was reported last.
+    reported_left_out: Option<String>,
+}
+
+impl Entry {
+    /// The notice that tools are missing in a new list, unless the last one has the same reason.
+    fn left_out(&mut self, listing: &Listing) -> Option<String> {
+        if self.reported_left_out == listing.left_out {
+            return None;
+        }
+        self.reported_left_out.clone_from(&listing.left_out);
+        let why = listing.left_out.as_ref()?;
+        Some(format!("MCP server `{}`: {why}", self.server.name))
+    }
 }
 
 impl McpSource {
@@ -119,7 +133,9 @@ impl McpSource {
             let launch =
                 Launch { name: name.clone(), settings: settings.clone(), session, clients, login };
             let server = Server::start(launch, self.call_limit, driver);
-            self.servers.insert(name, Entry { settings, server, seen: None, reported: None });
+            let entry =
+                Entry { settings, server, seen: None, reported: None, reported_left_out: None };
+            self.servers.insert(name, entry);
         }
     }
 
@@ -144,10 +160,9 @@ impl McpSource {
             };
             if !is_same {
                 changed = true;
-                let left_out = connection.as_ref().and_then(|it| it.listing.left_out.clone());
-                self.notices.extend(
-                    left_out.map(|why| format!("MCP server `{}`: {why}", entry.server.name)),
-                );
+                if let Some(connection) = &connection {
+                    self.notices.extend(entry.left_out(&connection.listing));
+                }
                 entry.seen = connection;
             }
             if why != entry.reported {

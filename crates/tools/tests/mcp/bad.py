@@ -38,7 +38,7 @@ def starts():
 
 
 def tools():
-    if KIND == "huge-schema":
+    if KIND in ("huge-schema", "change-huge"):
         return [tool("small"), tool("huge", description="x", inputSchema={"type": "object", "title": "x" * 100000})]
     if KIND == "large-schemas":
         return [tool(f"t{n}", inputSchema={"type": "object", "title": "x" * 10000}) for n in range(5)]
@@ -200,7 +200,7 @@ def call(request):
     if KIND == "ask-secret":
         elicit(message="Log in", requestedSchema={"type": "object", "properties": {"password": {"type": "string"}}})
         return answer(request, text("answered " + json.dumps(json.loads(sys.stdin.readline()).get("result"))))
-    if KIND == "change":
+    if KIND in ("change", "change-huge"):
         tools_now.append(tool("another"))
         send({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
         return answer(request, text("changed"))

@@ -203,6 +203,20 @@ fn m_h2_changed_tools_are_used_from_the_next_step_on() {
 }
 
 #[test]
+fn m_h2_tools_that_are_left_out_of_each_list_are_reported_once() {
+    let mut session = Session::of(bad("change-huge"));
+    let notices = session.step();
+    assert!(notices[0].contains("1 tool is left out: `huge`"), "{notices:?}");
+    session.call("mcp__s__small", json!({})).result.unwrap();
+    let deadline = std::time::Instant::now() + holdpoint_tools::testing::patience();
+    // Each step has no notice.
+    while session.names() != ["mcp__s__small", "mcp__s__another"] {
+        assert!(std::time::Instant::now() < deadline, "the list does not change");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
 fn m_h2_variables_reach_only_their_server() {
     let mut server = bad("none");
     server.env.insert("MARK".to_owned(), "of-this-server".to_owned());
