@@ -128,7 +128,7 @@ impl<'a> Call<'a> {
         ToolOutcome { failed: result.is_error == Some(true), images, ..ToolOutcome::default() }
     }
 
-    /// Sends a request, and returns its result.
+    /// Sends a request, and returns its result. A call has several if its server requires input.
     fn request(
         &self,
         connection: &Connection,
@@ -136,6 +136,7 @@ impl<'a> Call<'a> {
         running: &mut RunningCall,
         deadlines: &mut Deadlines,
     ) -> Result<ServerResult, ToolError> {
+        deadlines.silence = self.silence();
         running.sending();
         let mut handle = self.send(&connection.peer, params)?;
         running.sent(handle.progress_token.clone());
