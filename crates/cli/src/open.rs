@@ -49,7 +49,7 @@ pub(crate) struct OpenArgs {
     sandbox: Option<SandboxArg>,
 
     /// Add the MCP servers of this file to the configured ones, in the format of `.mcp.json`
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "agent")]
     mcp: Option<PathBuf>,
 
     /// Who answers asks; by default, the configured setting, else `wait`, or `deny` for `run`

@@ -38,10 +38,6 @@ use super::{commands, rpc};
 use crate::narrator::Remark;
 use crate::tone::Tone;
 
-/// The notice to an editor that brings MCP servers to a session that is live.
-const KEEPS_SERVERS: &str = "the session is open already and keeps the MCP servers that it has; close \
-                             it and open it again to add those of this editor";
-
 /// How many messages of the connection wait for a session.
 const MAILBOX: usize = 16;
 /// The maximum number of events handled before the mailbox is read again.
@@ -99,8 +95,8 @@ pub(super) struct OpenedSession {
     pub(super) opening: Opening,
     /// The number of the last event that the editor does not need.
     pub(super) after: u64,
-    /// Whether the request has brought MCP servers, but the session was live and keeps its own.
-    pub(super) keeps_servers: bool,
+    /// The notice for an editor that brings MCP servers, if they have no effect.
+    pub(super) servers_remark: Option<&'static str>,
 }
 
 /// The parts of the connection that a session uses.
@@ -131,7 +127,7 @@ pub(super) struct SessionTask {
     /// How many times in a row the stream has ended without an event.
     breaks: u32,
     title: String,
-    keeps_servers: bool,
+    servers_remark: Option<&'static str>,
     is_closed: bool,
 }
 
@@ -141,7 +137,7 @@ impl SessionTask {
         opened: OpenedSession,
         around: Surroundings,
     ) -> (Self, mpsc::Sender<ToSession>) {
-        let OpenedSession { handle, attachment, models, after, keeps_servers, .. } = opened;
+        let OpenedSession { handle, attachment, models, after, servers_remark, .. } = opened;
         let (sender, mailbox) = mpsc::channel(MAILBOX);
         let updates = Updates::new(attachment.snapshot(), around.features, std::process::id());
         let task = Self {
@@ -158,7 +154,7 @@ impl SessionTask {
             after,
             breaks: 0,
             title: String::new(),
-            keeps_servers,
+            servers_remark,
             is_closed: false,
         };
         (task, sender)
@@ -256,8 +252,8 @@ impl SessionTask {
             self.update(update, snapshot.seq).await;
         }
         self.show_title(&snapshot).await;
-        if self.keeps_servers {
-            let remark = Remark::new(Tone::Warning, KEEPS_SERVERS);
+        if let Some(text) = self.servers_remark {
+            let remark = Remark::new(Tone::Warning, text);
             if let Some(update) = self.updates.notice(&remark, snapshot.seq, true) {
                 self.update(update, snapshot.seq).await;
             }

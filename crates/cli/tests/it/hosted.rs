@@ -36,7 +36,7 @@ fn scripted(world: &World, args: &str) -> String {
 
 /// The command of the agent that needs only Python. Its script is in the workspace, which is also
 /// visible in a sandbox. It may start without one.
-fn plain(world: &World) -> String {
+pub(crate) fn plain(world: &World) -> String {
     world.config("[rules]\nallow = [\"agent(python3)\"]\n");
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/hosted/plain.py");
     std::fs::copy(script, world.work("plain.py")).unwrap();

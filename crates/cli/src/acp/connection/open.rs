@@ -22,6 +22,14 @@ use crate::acp::session::{OpenedSession, Opening};
 use crate::error::CliError;
 use crate::sessions::{daemon_sessions, discard_unused, supplies};
 
+/// The notice to an editor that brings MCP servers to a session that is live.
+const KEEPS_SERVERS: &str = "the session is open already and keeps the MCP servers that it has; \
+                             close it and open it again to add those of this editor";
+
+/// The notice to an editor that brings MCP servers to a session that hosts an agent.
+const HAS_NO_SERVERS: &str = "the session hosts an agent, which has MCP servers of its own; those \
+                              of this editor are not used";
+
 /// The name of this client, which other clients show as the editor.
 const CLIENT: &str = "acp";
 
@@ -114,7 +122,7 @@ impl Open {
         };
         let brings_servers = !brought.is_empty();
         let Client { sessions, catalog, config } = Client::with_servers(folders, brought).await?;
-        let mut keeps_servers = false;
+        let mut servers_remark = None;
         let (handle, from, opening): (SessionHandle, _, _) = match self {
             Self::New { cwd, .. } => {
                 let open = OpenSession::in_folder(cwd)
@@ -124,7 +132,9 @@ impl Open {
             }
             Self::Saved { id, from, opening, .. } => {
                 let id = own_id(&id)?;
-                keeps_servers = brings_servers && is_live(&sessions, &id).await;
+                if brings_servers && is_live(&sessions, &id).await {
+                    servers_remark = Some(KEEPS_SERVERS);
+                }
                 (sessions.get(id.as_str()).await?, from, opening)
             }
         };
@@ -142,8 +152,11 @@ impl Open {
             Some(0) => attachment.snapshot().seq,
             _ => from.after,
         };
+        if brings_servers && attachment.snapshot().settings.agent.is_some() {
+            servers_remark = Some(HAS_NO_SERVERS);
+        }
         let models = Models::new(&catalog);
-        Ok(OpenedSession { sessions, handle, attachment, models, opening, after, keeps_servers })
+        Ok(OpenedSession { sessions, handle, attachment, models, opening, after, servers_remark })
     }
 }
 

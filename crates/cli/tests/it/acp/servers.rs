@@ -1,8 +1,9 @@
 //! The MCP servers that an editor brings.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::editor::{Editor, again, folder};
+use crate::hosted::plain;
 use crate::http_server::HttpServer;
 use crate::oauth_server::{OauthServer, log_in_as_hinted};
 use crate::world::World;
@@ -51,6 +52,25 @@ fn m_h1_the_servers_of_an_editor_serve_its_sessions() {
     params["mcpServers"] = servers;
     editor.call("session/resume", params);
     work(&mut editor);
+}
+
+#[test]
+fn m_h3_an_editor_is_notified_that_a_hosted_agent_does_not_get_its_servers() {
+    let world = World::new();
+    let agent = plain(&world);
+    world.run(&["new", "--name", "one", "--agent", &agent, "say One."]).code(0);
+    world.run(&["wait", "one"]).code(0);
+    let list: Value = serde_json::from_str(&world.run(&["list", "--json"]).code(0).out).unwrap();
+    let session = list["sessions"][0]["id"].as_str().unwrap();
+    world.run(&["close", "one"]).code(0);
+    let mut editor = Editor::new(&world);
+    let mut params = again(&world, session);
+    params["mcpServers"] = json!([{ "name": "Other", "command": "false", "args": [], "env": [] }]);
+    editor.call("session/load", params);
+    editor.update("agent_message_chunk", |update| {
+        let text = update["content"]["text"].as_str();
+        text.is_some_and(|text| text.contains("of this editor are not used"))
+    });
 }
 
 #[test]

@@ -103,6 +103,9 @@ fn m_h2_servers_of_a_file_are_added_and_replace_configured_ones() {
         "{ran:#?}"
     );
     world.play(&["--mcp", "/no/such/file"], CALL).code(2);
+    // A hosted agent would not get them.
+    let ran = world.run(&["new", "--agent", "program", "--mcp", file]).code(2);
+    assert!(ran.err.contains("cannot be used with"), "{ran:#?}");
 }
 
 #[test]
