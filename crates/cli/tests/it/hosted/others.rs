@@ -200,10 +200,8 @@ fn m_h3_gemini_is_approved_denied_and_interrupted() {
     world.run(&["wait", "one"]).code(0);
     let log = world.run(&["logs", "one"]).code(0).out;
     assert!(log.contains("the agent was started again, and "), "{log}");
-    // Gemini saves the result of a call also as a message of the user. Unless it has merged both by
-    // then, the conversation that it loads has the result twice. A strict server refuses that, also
-    // with each later prompt, and the session says so. Another session is not affected.
-    let is_refused = server.violations().iter().any(|why| why.contains("which was not called"));
+    // The session says so if the server refuses each later prompt. Another one is not affected.
+    let is_refused = server.violations().iter().any(|why| why.contains(KNOWN_VIOLATION));
     let session = if is_refused { "two" } else { "one" };
     if is_refused {
         assert!(log.contains("failed: the agent failed: gemini: it reported: "), "{log}");
@@ -221,6 +219,11 @@ fn m_h3_gemini_is_approved_denied_and_interrupted() {
     let living = world.census.living();
     assert!(!living.iter().any(|(_, line)| is_gemini(line)), "{living:?}");
 }
+
+/// Gemini saves the result of a call also as a message of the user. Unless it has merged both by
+/// then, the conversation that it loads has the result twice. A strict server refuses that for this
+/// reason.
+const KNOWN_VIOLATION: &str = "which was not called";
 
 /// Gemini asks for permission with the diff, and then requests its client to write the file.
 #[test]
@@ -288,13 +291,17 @@ fn living(world: &World, is_agent: fn(&str) -> bool) -> Vec<String> {
 }
 
 /// Kills the daemon at random moments of an agent's turn. Each time, nothing lives afterwards, and
-/// the session continues or says why not. `open` are the arguments that open a session.
+/// the session continues or says why not. `open` are the arguments that open a session. A turn may
+/// only fail if the server has refused a request with `known` in the reason. Returns how the agent
+/// was started.
 fn survives_killed_daemons(
     server: fn() -> ModelServer,
     configure: fn(&World, &ModelServer),
     open: &[&str],
     is_agent: fn(&str) -> bool,
-) {
+    known: Option<&str>,
+) -> Vec<AgentStart> {
+    let mut hows = Vec::new();
     for round in 0..rounds(2, 50) {
         let (world, server) = (World::new(), server());
         configure(&world, &server);
@@ -322,10 +329,14 @@ fn survives_killed_daemons(
         world.run(&["wait", "one", "--for", "idle"]).code(0);
         let log = log_of(&world);
         let (_, last) = log.rsplit_once("say Continued.").unwrap();
-        assert!(last.contains("All done.") || last.contains("failed: "), "{moment}: {log}");
+        let violations = server.violations();
+        let is_known = known.is_some_and(|known| violations.iter().any(|it| it.contains(known)));
+        let is_refused = is_known && last.contains("failed: ");
+        assert!(last.contains("All done.") || is_refused, "{moment}: {violations:?} {log}");
         // It continues its session, or the transcript says that it has another one, or it was killed
         // before its first answer, and gets both prompts as one.
         let starts = starts(&world);
+        hows.extend(starts.iter().map(|&(_, how)| how));
         let is_own = starts.iter().all(|(session, _)| *session == starts[0].0);
         let is_shown = log.contains("it got the conversation so far as text");
         let has_both = |request: &Request| {
@@ -337,6 +348,7 @@ fn survives_killed_daemons(
         world.run(&["close", "one"]).code(0);
         assert_eq!(living(&world, is_agent), [""; 0], "{moment}");
     }
+    hows
 }
 
 /// A command that does not end by itself.
@@ -346,7 +358,10 @@ const ENDLESS: &str = "run: touch made; sleep 1000";
 fn m_h3_opencode_continues_its_session_after_a_killed_daemon() {
     let agent = format!("'{}' acp", installed::opencode().display());
     let is_agent = |line: &str| line.contains("opencode");
-    survives_killed_daemons(server, configure, &["--agent", &agent], is_agent);
+    let open = ["--agent", &agent];
+    let hows = survives_killed_daemons(server, configure, &open, is_agent, None);
+    let is_own = |how: &AgentStart| matches!(how, AgentStart::Resumed | AgentStart::Loaded);
+    assert!(hows.iter().any(is_own), "{hows:?}");
 }
 
 #[test]
@@ -356,5 +371,8 @@ fn m_h3_gemini_continues_its_session_after_a_killed_daemon() {
         world.config("[rules]\nallow = [\"agent(gemini)\"]\n");
     };
     let is_agent = |line: &str| line.contains("gemini") && line.contains("--acp");
-    survives_killed_daemons(gemini_server, configure, &open, is_agent);
+    let known = Some(KNOWN_VIOLATION);
+    let hows = survives_killed_daemons(gemini_server, configure, &open, is_agent, known);
+    // It does not always have its session after a kill. Then it gets the conversation as text.
+    assert!(hows.iter().any(|how| *how != AgentStart::New), "{hows:?}");
 }
