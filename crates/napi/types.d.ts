@@ -185,6 +185,23 @@ export type ErrorBody = (
       }
     }
   | {
+      code: 'ownerUnreachable'
+      details: {
+        /**
+         * Id of the session.
+         */
+        session: SessionId
+        /**
+         * Name of the machine.
+         */
+        owner: string
+        /**
+         * Reason why it can't be reached.
+         */
+        message: string
+      }
+    }
+  | {
       code: 'homeAway'
       details: {
         /**
@@ -1749,8 +1766,8 @@ export interface SessionSummary {
    */
   workspace: string
   /**
-   * Machine that has the session, or, if none has it, the machine with its workspace; absent if
-   * this machine is in no fleet.
+   * Other machine of the fleet that has the session, or, if none has it, the one with its
+   * workspace; absent for a session of this machine.
    */
   machine?: string | null
   /**

@@ -8,6 +8,7 @@
 //! | `status` | the daemon's report about itself |
 //! | `shutdown` | the causes of the daemon's end, and its time limit |
 //! | `store` | the file or database that keeps the sessions |
+//! | `fleet` | connections between the machines that share a database |
 //! | `memory` | the return of freed memory to the system |
 //! | `log` | the log: bounded, private, without secrets |
 //! | `notify` | the user's command for a session that waits |
@@ -20,6 +21,7 @@ mod client;
 mod connection;
 mod desktop;
 mod error;
+mod fleet;
 mod host;
 mod log;
 mod memory;
@@ -46,6 +48,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 pub(crate) use self::client::{Daemon, RESTART_HINT};
+pub(crate) use self::fleet::{check_listen, make_certificate};
 pub(crate) use self::start::{announce, detach};
 pub(crate) use self::stop::stop;
 pub(crate) use self::store::{authorities, connect, open_file};
@@ -102,7 +105,7 @@ pub(crate) fn run(
     let stop_signal = shutdown::watch(claim.sockets().clone())
         .map_err(|error| failed("signal handlers can't be installed", &error))?;
     let runtime = runtime()?;
-    let store = runtime.block_on(Store::open(folders))?;
+    let (store, for_machines) = runtime.block_on(Store::open(folders))?;
     // The daemon's own environment is ignored.
     let catalog = Catalog::new(&config, |_| None);
     let browsers = web::browsers(&config, folders)?;
@@ -132,6 +135,11 @@ pub(crate) fn run(
             .start(listeners, &host)
             .map_err(|error| failed("the server can't be started", &error))?;
         let served = tokio::spawn(server);
+        if let (Some(listener), Some(fleet)) = (for_machines, store.fleet()) {
+            servers
+                .start_for_machines(listener, fleet, &host)
+                .map_err(|error| failed("the other machines can't be served", &error))?;
+        }
         if let Some(command) = config.notify.command {
             let sessions = engine.sessions(Who::named("notify"));
             let desktops = Arc::clone(&host.desktops);

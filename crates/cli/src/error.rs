@@ -175,6 +175,9 @@ fn hint(error: &SessionError) -> Option<&str> {
         SessionError::Disconnected { .. } => {
             "it may have been done: `holdpoint show` shows the state of the session"
         }
+        SessionError::OwnerUnreachable { .. } => {
+            "see docs/fleet.md; `holdpoint fleet list` shows whether the machine responds"
+        }
         SessionError::NotOwner { .. } | SessionError::HomeAway { .. } => {
             "run the command on that machine; `holdpoint fleet list` shows whether it responds"
         }

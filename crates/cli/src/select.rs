@@ -300,10 +300,10 @@ impl Filter {
                         || running && session.status == holdpoint_common::SessionStatus::Running
                 }
             };
-            has_status
-                && folder
-                    .as_ref()
-                    .is_none_or(|folder| folder.as_os_str() == session.workspace.as_str())
+            // A path that is not UTF-8 is the folder of no session.
+            let is_in =
+                |folder: &PathBuf| folder.to_str().is_some_and(|folder| session.works_in(folder));
+            has_status && folder.as_ref().is_none_or(is_in)
         })
     }
 }

@@ -131,6 +131,16 @@ pub enum SessionError {
         /// Name of the machine.
         owner: String,
     },
+    /// The machine that has the session can't be reached, so the operation was not done.
+    #[error("the machine `{owner}`, which has session {session}, can't be reached: {message}")]
+    OwnerUnreachable {
+        /// Id of the session.
+        session: SessionId,
+        /// Name of the machine.
+        owner: String,
+        /// Reason why it can't be reached.
+        message: String,
+    },
     /// The workspace of the session is on another machine, so the session can't run on this one.
     #[error("session {session} works in a folder of the machine `{home}`, and runs only there")]
     HomeAway {

@@ -384,13 +384,21 @@ pub struct SessionSummary {
     pub model: String,
     /// Absolute path of the session's workspace.
     pub workspace: String,
-    /// Machine that has the session, or, if none has it, the machine with its workspace; absent if
-    /// this machine is in no fleet.
+    /// Other machine of the fleet that has the session, or, if none has it, the one with its
+    /// workspace; absent for a session of this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<String>,
     /// Ranges of events that can't be read.
     #[serde(default, skip_serializing_if = "Gaps::is_empty")]
     pub gaps: Gaps,
+}
+
+impl SessionSummary {
+    /// Whether the session works in this folder of this machine.
+    #[must_use]
+    pub fn works_in(&self, folder: &str) -> bool {
+        self.machine.is_none() && self.workspace == folder
+    }
 }
 
 impl From<&Snapshot> for SessionSummary {

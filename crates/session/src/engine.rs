@@ -19,7 +19,7 @@ use tokio::runtime;
 use crate::folder_servers::FolderSource;
 use crate::hosted::Approvals;
 use crate::instructions::UserFile;
-use crate::local::{LoadMeter, RefusalLog};
+use crate::local::{LoadMeter, RefusalLog, SessionLocator};
 use crate::manager::{Manager, Shutdown};
 use crate::model::Catalog;
 use crate::sandboxes::Sandboxes;
@@ -104,6 +104,12 @@ impl Engine {
     #[must_use]
     pub fn load_meter(&self) -> LoadMeter {
         LoadMeter::new(&self.manager)
+    }
+
+    /// Finds the machines of sessions.
+    #[must_use]
+    pub fn session_locator(&self) -> SessionLocator {
+        SessionLocator::new(&self.manager)
     }
 
     /// Records clients that the embedder refuses because a tool call has started them.

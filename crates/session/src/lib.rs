@@ -85,7 +85,8 @@ pub use engine::{Engine, EngineBuilder, StartError, builtin_tools};
 #[cfg(feature = "folders")]
 pub use folder_servers::folder_servers;
 pub use load::Load;
-pub use local::{LoadMeter, RefusalLog, SessionChanges};
+pub use local::{LoadMeter, RefusalLog, SessionChanges, SessionLocator};
+pub use manager::Elsewhere;
 
 // Hosted agents.
 #[cfg(feature = "folders")]

@@ -3,6 +3,7 @@
 
 mod attachment;
 mod load;
+mod locator;
 mod refusal_log;
 mod session;
 mod sessions;
@@ -12,6 +13,7 @@ mod watch;
 
 pub(crate) use attachment::LocalAttachment;
 pub use load::{LoadMeter, SessionChanges};
+pub use locator::SessionLocator;
 pub use refusal_log::RefusalLog;
 pub(crate) use session::{ClientContext, LocalSession};
 pub(crate) use sessions::LocalSessions;

@@ -13,6 +13,7 @@ mod lifecycle;
 mod load;
 mod mending;
 mod model;
+mod naming;
 mod open;
 mod owned;
 mod policy;
@@ -41,6 +42,7 @@ use crate::state::ByClient;
 
 use registry::Registry;
 
+pub use find::Elsewhere;
 pub(crate) use find::SeenSnapshot;
 pub(crate) use lifecycle::ActorEnd;
 pub(crate) use roster::WatchSources;
@@ -103,6 +105,13 @@ pub(crate) struct Reach {
 #[derive(Message)]
 #[rtype(result = "Result<SeenSnapshot, SessionError>")]
 pub(crate) struct GetSnapshot {
+    pub(crate) given: String,
+}
+
+/// Gets the other machine that has the session with this id, name or unique prefix of an id.
+#[derive(Message)]
+#[rtype(result = "Result<Option<Elsewhere>, SessionError>")]
+pub(crate) struct Locate {
     pub(crate) given: String,
 }
 
@@ -182,6 +191,7 @@ handle! {
     Find: |registry, Find { given, supplies }| registry.find(&given, &supplies).await;
     Reach: |registry, Reach { id, seen, supplies }| registry.reach(&id, seen, supplies.as_deref()).await;
     GetSnapshot: |registry, GetSnapshot { given }| registry.snapshot(&given).await;
+    Locate: |registry, Locate { given }| registry.locate(&given).await;
     List: |registry, List| registry.list().await;
     DeleteSession: |registry, DeleteSession(given)| registry.delete(&given).await;
     OnSession<RenameRequest>: |registry, OnSession { id, request, .. }| registry.rename(&id, &request).await;

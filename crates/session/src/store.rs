@@ -27,7 +27,7 @@ pub use deadline::Deadline;
 pub use memory::Memory;
 pub(crate) use numbers::{NUMBER_BLOCK, Numbers};
 #[cfg(feature = "postgres")]
-pub use postgres::{KnownMachine, Machine, Machines, Postgres, Removal};
+pub use postgres::{KnownMachine, Machine, Machines, OtherMachine, Postgres, Removal};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{Salvaged, Sqlite};
 
@@ -78,6 +78,33 @@ pub trait SessionStore: Send + Sync + 'static {
         &self,
         session: &SessionId,
     ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>>;
+
+    /// Takes a name for a session that is live on this machine, or about to be. Returns `false` if a live
+    /// session of another machine has it. The caller knows the names of its own sessions, so in a store
+    /// of one machine nothing is done.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] if the name can't be taken.
+    fn take_name(
+        &self,
+        _session: &SessionId,
+        _name: &str,
+    ) -> BoxFuture<'static, Result<bool, StoreError>> {
+        std::future::ready(Ok(true)).boxed()
+    }
+
+    /// Gives back the names that were taken for a session, except those of `kept`. An owner that drops
+    /// its log gives back all.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] if the names can't be given back.
+    fn keep_names(
+        &self,
+        _session: &SessionId,
+        _kept: Vec<String>,
+    ) -> BoxFuture<'static, Result<(), StoreError>> {
+        std::future::ready(Ok(())).boxed()
+    }
 
     /// Lists every session that has a log, in no particular order.
     ///

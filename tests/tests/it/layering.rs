@@ -106,7 +106,9 @@ fn invariant_9_common_does_no_io() {
 #[test]
 fn invariant_9_only_tools_and_session_name_actix() {
     // The daemon's HTTP server is of the actix family but has no actors.
-    for (krate, server) in [("common", &[][..]), ("cli", &["actix-web"]), ("napi", &[])] {
+    for (krate, server) in
+        [("common", &[][..]), ("cli", &["actix-tls", "actix-web"]), ("napi", &[])]
+    {
         let found: Vec<_> =
             dependencies(krate).into_iter().filter(|name| name.starts_with("actix")).collect();
         assert_eq!(found, server, "{krate}");

@@ -63,7 +63,8 @@ impl Lists {
 
     fn begin(&mut self, sessions: &[SessionSummary], folder: Option<&Path>) -> &List {
         let is_listed = |session: &&SessionSummary| {
-            folder.is_none_or(|folder| Path::new(&session.workspace) == folder)
+            let is_here = session.machine.is_none();
+            folder.is_none_or(|folder| is_here && Path::new(&session.workspace) == folder)
         };
         let mut listed: Vec<_> = sessions.iter().filter(is_listed).collect();
         listed.sort_by(|one, other| (other.since, &other.id).cmp(&(one.since, &one.id)));

@@ -11,7 +11,7 @@ use holdpoint_session::store::{
 use holdpoint_tools::shown::prose_line;
 use serde_json::json;
 
-use crate::daemon::{authorities, connect, open_file};
+use crate::daemon::{authorities, check_listen, connect, make_certificate, open_file};
 use crate::error::CliError;
 use crate::runtime::block_on;
 use crate::summaries::counted;
@@ -28,8 +28,9 @@ const MAX_ADDRESS_BYTES: u64 = 64 * 1024;
 /// Keep the sessions of several machines in one PostgreSQL database
 ///
 /// The machines of a fleet list each other's sessions and read them. Each session belongs to the
-/// machine with its folder, and runs only there. If a machine dies, its sessions can still be read,
-/// and nothing that was saved is lost. See docs/fleet.md.
+/// machine with its folder, and runs only there. A command for a session that is live on another
+/// machine is carried out there, if that machine listens. If a machine dies, its sessions can still be
+/// read, and nothing that was saved is lost. See docs/fleet.md.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -60,6 +61,11 @@ struct JoinArgs {
     /// The name of this machine in the fleet; by default, its host name
     #[arg(long)]
     name: Option<String>,
+
+    /// Let the other machines reach the sessions of this one, at this address and port, for example
+    /// `10.0.0.5:7443`; port 0 chooses a free one at each start
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<String>,
 }
 
 /// Make this machine leave its fleet
@@ -113,11 +119,15 @@ fn join(args: &JoinArgs, folders: &Folders, ui: &mut Ui) -> Result<(), CliError>
             .hint("write the address to standard input: `holdpoint fleet join - < FILE`"));
     }
     let name = machine_name(args.name.as_deref())?;
+    args.listen.as_deref().map(check_listen).transpose()?;
     let _lock = take_lock(folders)?;
-    let membership = Membership { database, name, id: fleet.machine_id()? };
+    let (certificate, key) = make_certificate()
+        .map_err(|error| CliError::failed(format!("no certificate can be made: {error}")))?;
+    let (id, listen) = (fleet.machine_id()?, args.listen.clone());
+    let membership = Membership { database, name, id, certificate, key, listen };
     let file = open_file(folders)?;
     let (copied, kept) = block_on(async {
-        let database = connect(&membership).await.map_err(|error| {
+        let database = connect(&membership, None).await.map_err(|error| {
             error.hint("check the address, and that the database exists and accepts its user")
         })?;
         let copied = copy(&file, &database, ui).await;
@@ -232,25 +242,28 @@ fn list(args: &ListArgs, folders: &Folders, ui: &mut Ui) -> Result<(), CliError>
     if args.json {
         let machines: Vec<_> = machines
             .iter()
-            .map(|KnownMachine { name, responds, seen, sessions }| {
-                json!({ "name": name, "responds": responds, "seen": seen, "sessions": sessions })
+            .map(|KnownMachine { name, responds, seen, sessions, address }| {
+                json!({ "name": name, "responds": responds, "seen": seen, "sessions": sessions,
+                    "address": address })
             })
             .collect();
         return Ok(ui.json(&json!({ "machine": this, "machines": machines }))?);
     }
     let rows: Vec<_> = machines.iter().map(|machine| row(machine, &this)).collect();
-    ui.print(&table(["MACHINE", "STATE", "SEEN", "SESSIONS"], &rows, ui.columns()))?;
+    let columns = ["MACHINE", "STATE", "SEEN", "SESSIONS", "ADDRESS"];
+    ui.print(&table(columns, &rows, ui.columns()))?;
     Ok(())
 }
 
-fn row(machine: &KnownMachine, this: &str) -> [String; 4] {
-    let KnownMachine { name, responds, seen, sessions } = machine;
+fn row(machine: &KnownMachine, this: &str) -> [String; 5] {
+    let KnownMachine { name, responds, seen, sessions, address } = machine;
     let note = if name == this { " (this machine)" } else { "" };
     [
         format!("{}{note}", prose_line(name)),
         if *responds { "responds" } else { "does not respond" }.to_owned(),
         age(*seen),
         sessions.to_string(),
+        address.as_deref().map(prose_line).unwrap_or_default().into(),
     ]
 }
 
@@ -278,7 +291,8 @@ fn remove(
     }
 }
 
-fn membership(folders: &Folders) -> Result<Membership, CliError> {
+/// The membership of this machine.
+pub(super) fn membership(folders: &Folders) -> Result<Membership, CliError> {
     folders.fleet().get()?.ok_or_else(|| {
         CliError::failed("this machine is in no fleet")
             .hint("`holdpoint fleet join DATABASE` makes it join one")

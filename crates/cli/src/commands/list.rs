@@ -5,12 +5,13 @@ use holdpoint_common::api::SessionList;
 use holdpoint_session::folders::Folders;
 use holdpoint_tools::shown::prose_line;
 
+use super::fleet::membership;
 use crate::daemon::Daemon;
 use crate::error::{CliError, DAMAGED};
 use crate::runtime::{block_on, runtime};
 use crate::select::Filter;
 use crate::sessions::control_sessions;
-use crate::summaries::session::{damage, status};
+use crate::summaries::session::{damage, folder, status};
 use crate::table::{age, table};
 use crate::tone::Tone;
 use crate::ui::Ui;
@@ -25,6 +26,10 @@ pub(crate) struct Args {
     #[arg(long)]
     live: bool,
 
+    /// List only sessions of this machine of the fleet
+    #[arg(long, value_name = "NAME")]
+    machine: Option<String>,
+
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
@@ -37,6 +42,10 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     })?;
     let total = listed.len();
     listed.retain(|session| wanted(session) && (session.live || !args.live));
+    if let Some(wanted) = &args.machine {
+        let this = membership(folders)?.name;
+        listed.retain(|session| session.machine.as_ref().unwrap_or(&this) == wanted);
+    }
     if args.json {
         ui.json(&SessionList { sessions: listed })?;
     } else if total > 0 && listed.is_empty() {
@@ -88,7 +97,7 @@ fn row(session: &SessionSummary) -> [String; 7] {
         status(session),
         age(session.since),
         prose_line(&session.model).into_owned(),
-        prose_line(&session.workspace).into_owned(),
+        folder(session),
         prose_line(&session.title).into_owned(),
     ]
 }

@@ -6,6 +6,7 @@
 mod body;
 mod caller;
 mod events;
+mod forward;
 mod openapi;
 mod operation;
 mod parts;
@@ -27,6 +28,7 @@ use holdpoint_common::api::{
 };
 
 pub(super) use self::body::read_ahead;
+pub(super) use self::forward::{is_for_session, to_owner};
 use self::route::Resource;
 use crate::daemon::error::ApiError;
 

@@ -22,9 +22,11 @@ use holdpoint_common::api::RequestError;
 use rustix::io::ioctl_fionread;
 use rustix::net::{Shutdown, shutdown};
 use tokio::net::UnixStream;
+use tokio::task::JoinHandle;
 
 use super::error::ApiError;
-use super::peer;
+use super::fleet::{self, CallingMachine, Fleet};
+use super::peer::{self, MachineStream, Peer};
 
 /// The maximum number of open streams, of events and of exports.
 pub(super) const MAX_STREAMS: usize = 256;
@@ -79,6 +81,23 @@ pub(super) struct Connection {
     cut: AtomicBool,
 }
 
+/// The task that watches the membership of the machine at the other end, until dropped.
+struct Watching(JoinHandle<()>);
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Cuts a connection when the machine at its other end is no member any more, or has no lease.
+async fn cut_when_left(fleet: Fleet, machine: CallingMachine, connection: Weak<Connection>) {
+    fleet.left(&machine).await;
+    if let Some(connection) = connection.upgrade() {
+        connection.cut();
+    }
+}
+
 /// A place among the streams, until dropped.
 pub(super) struct StreamPlace(Connections);
 
@@ -98,11 +117,15 @@ impl Connections {
 
     /// Records a new connection and its peer, for all its requests. The connection can't be
     /// refused here: [`admit`] refuses its requests.
-    pub(super) fn record(&self, io: &dyn Any, extensions: &mut Extensions) {
-        peer::record(io, extensions);
-        let socket = io
-            .downcast_ref::<UnixStream>()
-            .and_then(|stream| stream.as_fd().try_clone_to_owned().ok());
+    pub(super) fn record(&self, io: &dyn Any, fleet: Option<&Fleet>, extensions: &mut Extensions) {
+        peer::record(io, fleet, extensions);
+        let local = io.downcast_ref::<UnixStream>().map(AsFd::as_fd);
+        let network = || {
+            let stream = io.downcast_ref::<MachineStream>()?.get_ref().0;
+            fleet::end_if_unreachable(stream).ok()?;
+            Some(stream.as_fd())
+        };
+        let socket = local.or_else(network).and_then(|socket| socket.try_clone_to_owned().ok());
         let before = self.0.open.fetch_add(1, Ordering::Relaxed);
         let refused = socket.is_none() || !self.make_room();
         let connection = Arc::new(Connection {
@@ -125,6 +148,11 @@ impl Connections {
             });
         } else {
             self.0.served.lock().unwrap_or_else(PoisonError::into_inner).push(weak);
+        }
+        if let (Some(fleet), Some(Peer::Machine(machine))) = (fleet, extensions.get::<Peer>()) {
+            let watching =
+                cut_when_left(fleet.clone(), machine.clone(), Arc::downgrade(&connection));
+            extensions.insert(Watching(actix_web::rt::spawn(watching)));
         }
         extensions.insert(connection);
     }
@@ -281,7 +309,7 @@ mod tests {
     fn connect(connections: &Connections) -> (Arc<Connection>, UnixStream) {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let mut extensions = Extensions::new();
-        connections.record(&ours, &mut extensions);
+        connections.record(&ours, None, &mut extensions);
         let connection = extensions.remove::<Arc<Connection>>().unwrap();
         // The server keeps its end open while the connection exists.
         std::mem::forget(ours);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use holdpoint_common::{Limits, Timestamp, Who};
-use holdpoint_session::{Engine, LoadMeter, Sessions};
+use holdpoint_session::{Engine, LoadMeter, SessionLocator, Sessions};
 use holdpoint_tools::web::Browsers;
 use serde_json::Value;
 use tokio::sync::{Semaphore, watch};
@@ -30,6 +30,7 @@ pub(super) struct Host {
     /// All sessions, with the daemon itself as the client.
     pub(super) sessions: Sessions,
     pub(super) load: LoadMeter,
+    pub(super) locator: SessionLocator,
     pub(super) store: Store,
     pub(super) limits: Limits,
     pub(super) browsers: Browsers,
@@ -100,6 +101,12 @@ impl Stopping {
 }
 
 impl StopSubscription {
+    /// Waits until sessions are ending.
+    pub(super) async fn begun(&mut self) {
+        // If the daemon is gone, it has ended them.
+        let _ = self.0.wait_for(|progress| *progress > StopProgress::Serving).await;
+    }
+
     /// Whether sessions are ending.
     pub(super) fn has_begun(&self) -> bool {
         *self.0.borrow() > StopProgress::Serving
@@ -125,6 +132,7 @@ impl Host {
             sessions: engine
                 .sessions(Who { name: "daemon".to_owned(), pid: Some(std::process::id()) }),
             load: engine.load_meter(),
+            locator: engine.session_locator(),
             store,
             limits,
             browsers,

@@ -1,5 +1,6 @@
 //! Identifies the process at the other end of a connection as the kernel reports it, and admits
-//! only this user's processes, except those that a tool call has started.
+//! only this user's processes, except those that a tool call has started. A connection over the
+//! network is one of another machine of the fleet, which its certificate names.
 
 mod process;
 
@@ -10,6 +11,7 @@ use std::io;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use actix_tls::accept::rustls_0_23::TlsStream;
 use actix_web::Error;
 use actix_web::body::{EitherBody, MessageBody};
 use actix_web::dev::{Extensions, ServiceRequest, ServiceResponse};
@@ -20,11 +22,16 @@ use holdpoint_common::{RefusedClient, SessionId};
 use holdpoint_session::{Engine, RefusalLog};
 use holdpoint_tools::{Ancestry, SupervisorAbove};
 use rustix::process::geteuid;
-use tokio::net::UnixStream;
+use tokio::net::{TcpStream, UnixStream};
 
 use self::process::{NamespaceDepth, PeerProcess, not_here};
+use super::api;
 use super::error::ApiError;
+use super::fleet::{CallingMachine, Fleet};
 use super::host::Host;
+
+/// A connection of another machine.
+pub(super) type MachineStream = TlsStream<TcpStream>;
 
 /// The maximum number of different requests of one command that are recorded.
 const MAX_RECORDED: usize = 10;
@@ -39,19 +46,31 @@ const LOG_INTERVAL: Duration = Duration::from_secs(1);
 /// The maximum length of a request in a fact and in a line of the log, in characters.
 const MAX_REQUEST_CHARS: usize = 200;
 
-/// The process at the other end of a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Peer {
-    pub(crate) uid: u32,
-    /// Its process id, if the system reports one in our namespace.
-    pub(crate) pid: Option<u32>,
+/// The other end of a connection.
+#[derive(Debug, Clone)]
+pub(super) enum Peer {
+    /// A process of this machine. The system reports its id only if it is in our namespace.
+    Process { uid: u32, pid: Option<u32> },
+    /// The daemon of another machine, which has checked its client.
+    Machine(CallingMachine),
+}
+
+impl Peer {
+    /// The id of a process of this machine.
+    pub(super) fn pid(&self) -> Option<u32> {
+        match self {
+            Self::Process { pid, .. } => *pid,
+            Self::Machine(_) => None,
+        }
+    }
 }
 
 impl fmt::Display for Peer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.pid {
-            Some(pid) => write!(f, "uid {} pid {pid}", self.uid),
-            None => write!(f, "uid {}", self.uid),
+        match self {
+            Self::Process { uid, pid: Some(pid) } => write!(f, "uid {uid} pid {pid}"),
+            Self::Process { uid, pid: None } => write!(f, "uid {uid}"),
+            Self::Machine(machine) => write!(f, "machine {}", machine.name),
         }
     }
 }
@@ -65,12 +84,20 @@ struct PeerCheck {
 }
 
 /// Records the peer for all requests of the connection. The connection can't be refused here.
-pub(super) fn record(io: &dyn Any, extensions: &mut Extensions) {
+pub(super) fn record(io: &dyn Any, fleet: Option<&Fleet>, extensions: &mut Extensions) {
+    if let Some(stream) = io.downcast_ref::<MachineStream>() {
+        let certificates = stream.get_ref().1.peer_certificates().unwrap_or_default();
+        let machine = certificates.first().and_then(|certificate| fleet?.calling(certificate));
+        if let Some(machine) = machine {
+            extensions.insert(Peer::Machine(machine));
+        }
+        return;
+    }
     let Some(stream) = io.downcast_ref::<UnixStream>() else { return };
     match stream.peer_cred() {
         Ok(cred) => {
             let pid = cred.pid().and_then(|pid| u32::try_from(pid).ok()).filter(|pid| *pid != 0);
-            extensions.insert(Peer { uid: cred.uid(), pid });
+            extensions.insert(Peer::Process { uid: cred.uid(), pid });
             let process = Mutex::new(Some(PeerProcess::of(stream, pid)));
             extensions.insert(PeerCheck { process, result: OnceLock::new() });
         }
@@ -109,7 +136,7 @@ impl Peers {
     /// it.
     fn check(
         &self,
-        peer: Peer,
+        peer: &Peer,
         process: io::Result<PeerProcess>,
         request: &ServiceRequest,
     ) -> Result<(), RequestError> {
@@ -139,7 +166,7 @@ impl Peers {
 
     /// Logs a refusal that no session's log has, unless another one was logged just now: a process
     /// can cause any number of them.
-    fn log(&self, peer: Peer, error: &RequestError) {
+    fn log(&self, peer: &Peer, error: &RequestError) {
         let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
         if logged.is_none_or(|at| at.elapsed() >= LOG_INTERVAL) {
             *logged = Some(Instant::now());
@@ -187,7 +214,7 @@ pub(super) async fn only_ours<B: MessageBody>(
         (request.conn_data::<Peer>(), request.app_data::<Data<Host>>())
         && error != RequestError::FromTool
     {
-        host.peers.log(*peer, &error);
+        host.peers.log(peer, &error);
     }
     // No later request on this connection would be served.
     let refused = ApiError::from(error).closing_response();
@@ -195,15 +222,25 @@ pub(super) async fn only_ours<B: MessageBody>(
 }
 
 fn admit(request: &ServiceRequest) -> Result<(), RequestError> {
-    let peer = request.conn_data::<Peer>().filter(|peer| peer.uid == geteuid().as_raw());
-    let (Some(peer), Some(check), Some(host)) =
-        (peer, request.conn_data::<PeerCheck>(), request.app_data::<Data<Host>>())
+    let (Some(peer), Some(host)) = (request.conn_data::<Peer>(), request.app_data::<Data<Host>>())
     else {
         return Err(RequestError::Forbidden);
     };
-    let result = check.result.get_or_init(|| {
-        let process = check.process.lock().unwrap_or_else(PoisonError::into_inner).take();
-        host.peers.check(*peer, process.unwrap_or_else(|| Err(not_here())), request)
-    });
-    result.clone()
+    match peer {
+        Peer::Process { uid, .. } if *uid == geteuid().as_raw() => {
+            let check = request.conn_data::<PeerCheck>().ok_or(RequestError::Forbidden)?;
+            let result = check.result.get_or_init(|| {
+                let process = check.process.lock().unwrap_or_else(PoisonError::into_inner).take();
+                host.peers.check(peer, process.unwrap_or_else(|| Err(not_here())), request)
+            });
+            result.clone()
+        }
+        Peer::Process { .. } => Err(RequestError::Forbidden),
+        Peer::Machine(machine) => {
+            // It may have been removed since it connected.
+            let is_member = host.store.fleet().is_some_and(|fleet| fleet.has(machine));
+            let is_admitted = is_member && api::is_for_session(request.request());
+            is_admitted.then_some(()).ok_or(RequestError::Forbidden)
+        }
+    }
 }

@@ -1,6 +1,7 @@
-//! The HTTP server on the daemon's sockets.
+//! The HTTP servers: on the daemon's sockets, and for the other machines of its fleet.
 
 use std::io;
+use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,9 +12,11 @@ use actix_web::middleware::from_fn;
 use actix_web::web::Data;
 use actix_web::{App, HttpServer};
 use futures_util::future::join_all;
+use rustls::ServerConfig;
 
 use super::claim::Listener;
 use super::connection;
+use super::fleet::Fleet;
 use super::host::Host;
 use super::{api, peer};
 
@@ -27,9 +30,18 @@ pub(super) struct Servers(Vec<Running>);
 
 struct Running {
     handle: ServerHandle,
-    /// Its sockets, without those that were made again since.
-    sockets: Vec<PathBuf>,
+    /// Its sockets, without those that were made again since. `None` for the server of the other
+    /// machines.
+    sockets: Option<Vec<PathBuf>>,
     open: Open,
+}
+
+/// The sockets that a server accepts connections from.
+enum Sockets {
+    /// For processes of this machine.
+    Local(Vec<UnixListener>),
+    /// For the other machines of the fleet.
+    Network(TcpListener, Box<ServerConfig>),
 }
 
 /// Counts the connections of a server.
@@ -50,19 +62,38 @@ impl Servers {
         let open = Open::default();
         let (sockets, listeners) =
             listeners.into_iter().map(|Listener { path, listener }| (path, listener)).unzip();
-        let server = start(listeners, host, open.clone())?;
-        self.0.push(Running { handle: server.handle(), sockets, open });
+        let server = start(Sockets::Local(listeners), host, open.clone())?;
+        self.0.push(Running { handle: server.handle(), sockets: Some(sockets), open });
         Ok(server)
+    }
+
+    /// Starts to serve the other machines of the fleet. Must be called in a tokio runtime.
+    pub(super) fn start_for_machines(
+        &mut self,
+        listener: TcpListener,
+        fleet: &Fleet,
+        host: &Data<Host>,
+    ) -> io::Result<()> {
+        let (tls, open) = (Box::new(fleet.server_config()?), Open::default());
+        let server = start(Sockets::Network(listener, tls), host, open.clone())?;
+        self.0.push(Running { handle: server.handle(), sockets: None, open });
+        tokio::spawn(async {
+            if let Err(error) = server.await {
+                tracing::error!(%error, "the server for the other machines failed");
+            }
+        });
+        Ok(())
     }
 
     /// Serves sockets that were made again. Servers without a socket and a connection are ended,
     /// because they have threads.
     pub(super) async fn renew(&mut self, listeners: Vec<Listener>, host: &Data<Host>) {
-        for server in &mut self.0 {
-            server.sockets.retain(|socket| listeners.iter().all(|new| new.path != *socket));
+        for sockets in self.0.iter_mut().filter_map(|server| server.sockets.as_mut()) {
+            sockets.retain(|socket| listeners.iter().all(|new| new.path != *socket));
         }
-        let is_unused =
-            |server: &mut Running| server.sockets.is_empty() && server.open.count() == 0;
+        let is_unused = |server: &mut Running| {
+            server.sockets.as_ref().is_some_and(Vec::is_empty) && server.open.count() == 0
+        };
         let unused: Vec<_> = self.0.extract_if(.., is_unused).collect();
         match self.start(listeners, host) {
             Ok(server) => _ = tokio::spawn(server),
@@ -96,14 +127,16 @@ impl Drop for Connected {
     }
 }
 
-fn start(listeners: Vec<UnixListener>, host: &Data<Host>, open: Open) -> io::Result<Server> {
+fn start(sockets: Sockets, host: &Data<Host>, open: Open) -> io::Result<Server> {
     let connections = host.connections.clone();
+    let fleet = host.store.fleet().cloned();
     let host = Data::clone(host);
     let app = move || {
         // The wrapper added last is the outermost.
         App::new()
             .app_data(Data::clone(&host))
             .configure(api::routes)
+            .wrap(from_fn(api::to_owner))
             .wrap(from_fn(api::read_ahead))
             .wrap(from_fn(connection::track_request))
             .wrap(from_fn(connection::admit))
@@ -120,8 +153,13 @@ fn start(listeners: Vec<UnixListener>, host: &Data<Host>, open: Open) -> io::Res
     let server = server.h1_write_buffer_size(1).max_connections(connection::MAX_CONNECTIONS);
     let server = server.on_connect(move |io, extensions| {
         extensions.insert(open.connected());
-        connections.record(io, extensions);
+        connections.record(io, fleet.as_ref(), extensions);
     });
-    let server = listeners.into_iter().try_fold(server, HttpServer::listen_uds)?;
+    let server = match sockets {
+        Sockets::Local(listeners) => {
+            listeners.into_iter().try_fold(server, HttpServer::listen_uds)?
+        }
+        Sockets::Network(listener, tls) => server.listen_rustls_0_23(listener, *tls)?,
+    };
     Ok(server.run())
 }

@@ -1,10 +1,13 @@
 //! The store of the daemon: a file on this machine, or the database of its fleet.
 
+use std::net::TcpListener;
+
 use holdpoint_common::Certificates;
 use holdpoint_session::EngineBuilder;
 use holdpoint_session::folders::{self, Folders, Membership};
 use holdpoint_session::store::{Machine, Postgres, Sqlite};
 
+use super::fleet::{self, Fleet};
 use crate::error::CliError;
 
 /// The store of the daemon. Cheap to clone.
@@ -13,23 +16,26 @@ pub(super) enum Store {
     /// The database in the data folder.
     File(Sqlite),
     /// The database of the fleet that this machine is in.
-    Fleet(Postgres, Membership),
+    Fleet(Postgres, Fleet),
 }
 
 impl Store {
-    /// Opens the store. The caller holds the lock on the sessions.
-    pub(super) async fn open(folders: &Folders) -> Result<Self, CliError> {
+    /// Opens the store. The caller holds the lock on the sessions. Returns also the socket for the other
+    /// machines of a fleet, if they can reach this one.
+    pub(super) async fn open(folders: &Folders) -> Result<(Self, Option<TcpListener>), CliError> {
         match folders.fleet().get()? {
             Some(membership) => {
-                let database = connect(&membership).await.map_err(|error| {
+                let (listener, address) = fleet::bind(&membership)?.unzip();
+                let database = connect(&membership, address).await.map_err(|error| {
                     error.hint(
                         "check the database; after `holdpoint fleet leave`, this machine uses its \
                          own sessions",
                     )
                 })?;
-                Ok(Self::Fleet(database, membership))
+                let fleet = Fleet::new(&membership, database.other_machines())?;
+                Ok((Self::Fleet(database, fleet), listener))
             }
-            None => Ok(Self::File(open_file(folders)?)),
+            None => Ok((Self::File(open_file(folders)?), None)),
         }
     }
 
@@ -45,7 +51,15 @@ impl Store {
     pub(super) fn machine(&self) -> Option<&str> {
         match self {
             Self::File(_) => None,
-            Self::Fleet(_, membership) => Some(&membership.name),
+            Self::Fleet(_, fleet) => Some(&fleet.name),
+        }
+    }
+
+    /// The fleet that this machine is in.
+    pub(super) fn fleet(&self) -> Option<&Fleet> {
+        match self {
+            Self::File(_) => None,
+            Self::Fleet(_, fleet) => Some(fleet),
         }
     }
 
@@ -78,11 +92,14 @@ pub(crate) fn open_file(folders: &Folders) -> Result<Sqlite, CliError> {
     })
 }
 
-/// Connects to the database of a fleet, as a machine of it.
-pub(crate) async fn connect(membership: &Membership) -> Result<Postgres, CliError> {
-    let Membership { database, name, id, .. } = membership;
-    let machine = Machine { name: name.clone(), id: id.clone() };
-    Postgres::connect(database, &authorities(), &machine).await.map_err(|error| {
+/// Connects to the database of a fleet, as a machine of it that the others reach at this address.
+pub(crate) async fn connect(
+    membership: &Membership,
+    address: Option<String>,
+) -> Result<Postgres, CliError> {
+    let Membership { database, name, id, certificate, .. } = membership.clone();
+    let machine = Machine { name, id, certificate, address };
+    Postgres::connect(&database, &authorities(), &machine).await.map_err(|error| {
         CliError::failed(format!("the database of the fleet can't be used: {error}"))
     })
 }

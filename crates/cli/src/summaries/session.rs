@@ -27,6 +27,20 @@ pub(crate) fn status(session: &SessionSummary) -> String {
     if session.gaps.is_empty() { status } else { format!("damaged, {status}") }
 }
 
+/// The folder of a session; on another machine, as `MACHINE:FOLDER`.
+pub(crate) fn folder(session: &SessionSummary) -> String {
+    on_its_machine(session, &session.workspace)
+}
+
+/// A path on the machine of a session, which is named if it is another one.
+pub(crate) fn on_its_machine(session: &SessionSummary, path: &str) -> String {
+    let path = prose_line(path);
+    match &session.machine {
+        Some(machine) => format!("{}:{path}", prose_line(machine)),
+        None => path.into_owned(),
+    }
+}
+
 /// Describes a damaged session and its gaps.
 pub(crate) fn damage(session: &SessionSummary) -> String {
     format!("{} ({}): {}", prose_line(&session.name), session.id, session.gaps)

@@ -185,7 +185,7 @@ impl Hub {
         let is_used = |session: &&SessionSummary| {
             session.last_turn.is_some() || session.status != SessionStatus::Idle
         };
-        let newest = |session: &&SessionSummary| (session.workspace == self.folder, session.since);
+        let newest = |session: &&SessionSummary| (session.works_in(&self.folder), session.since);
         self.sessions.values().filter(is_used).max_by_key(newest)
     }
 
@@ -193,9 +193,10 @@ impl Hub {
     pub(crate) fn rows(&self) -> Vec<Row> {
         let wanted = self.filter.to_lowercase();
         let fits = |session: &&SessionSummary| {
-            let SessionSummary { id, name, title, workspace, model, .. } = session;
+            let SessionSummary { id, name, title, workspace, model, machine, .. } = session;
+            let machine = machine.as_deref().unwrap_or_default();
             wanted.is_empty()
-                || [id.as_str(), name, title, workspace, model]
+                || [id.as_str(), name, title, workspace, model, machine]
                     .iter()
                     .any(|text| text.to_lowercase().contains(&wanted))
         };
@@ -244,7 +245,7 @@ impl Hub {
 
     /// Whether the session's workspace is this process's folder.
     pub(crate) fn is_here(&self, session: &SessionSummary) -> bool {
-        session.workspace == self.folder
+        session.works_in(&self.folder)
     }
 }
 

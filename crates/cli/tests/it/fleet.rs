@@ -1,5 +1,7 @@
 //! Several machines that keep their sessions in one database. Each machine is a world of its own.
 
+mod forwarding;
+
 use std::io::Write;
 use std::path::Path;
 use std::process::Stdio;
@@ -16,10 +18,19 @@ fn database() -> (PostgresServer, String) {
     (server, url)
 }
 
-/// A machine that has joined the fleet under this name.
+/// A machine that has joined the fleet under this name. The others can't reach it.
 fn member(database: &str, name: &str) -> World {
+    joined(database, name, &[])
+}
+
+/// A machine that has joined the fleet under this name, and that the others can reach.
+fn reachable(database: &str, name: &str) -> World {
+    joined(database, name, &["--listen", "127.0.0.1:0"])
+}
+
+fn joined(database: &str, name: &str, options: &[&str]) -> World {
     let world = World::new();
-    world.run(&["fleet", "join", database, "--name", name]).code(0);
+    world.run(&[&["fleet", "join", database, "--name", name], options].concat()).code(0);
     world
 }
 
@@ -62,7 +73,7 @@ fn a_fleet_machine_brings_its_sessions_and_gets_its_own_back_when_it_leaves() {
     assert_eq!(joined.out, "this machine is `m1` in the fleet\n");
     assert!(joined.err.contains("1 session copied"), "{}", joined.err);
     let old = listed(&world, "old");
-    assert_eq!((&old["machine"], &old["live"]), (&"m1".into(), &false.into()));
+    assert_eq!((&old["machine"], &old["live"]), (&Value::Null, &false.into()));
     // It continues.
     world.run(&["prompt", "old", "say Again."]).code(0);
     world.run(&["wait", "old"]).code(0);
@@ -79,7 +90,6 @@ fn a_fleet_machine_brings_its_sessions_and_gets_its_own_back_when_it_leaves() {
     // The file has the session as it was.
     let export = world.run(&["export", "old"]);
     assert!(export.out.contains("Hello.") && !export.out.contains("Again."), "{}", export.out);
-    assert_eq!(listed(&world, "old")["machine"], Value::Null);
     world.run(&["daemon", "stop"]).code(0);
     // The fleet has a continuation of the session, which the file lacks: it stays as it is.
     let joined = world.run(&["fleet", "join", &url, "--name", "m1"]).code(0);
@@ -96,10 +106,26 @@ fn a_session_is_read_on_every_machine_and_runs_on_its_own() {
     one.run(&["wait", "shared"]).code(0);
     let shared = listed(&two, "shared");
     assert_eq!((&shared["machine"], &shared["live"]), (&"m1".into(), &true.into()));
+    two.run(&["new", "--name", "own"]).code(0);
+    let names = |options: &[&str]| {
+        let list = json(&two.run(&[&["list", "--json"], options].concat()).code(0));
+        let sessions = list["sessions"].as_array().unwrap().iter();
+        sessions.map(|session| session["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&["--machine", "m1"]), ["shared"]);
+    assert_eq!(names(&["--machine", "m2"]), ["own"]);
+    // The same path on another machine is another folder.
+    let folder = shared["workspace"].as_str().unwrap();
+    assert_eq!(names(&["--cwd", folder]), Vec::<String>::new());
+    let list = two.run(&["list"]).code(0).out;
+    assert!(list.contains(&format!(" m1:{folder} ")) && !list.contains("m2:"), "{list}");
     assert!(two.run(&["export", "shared"]).out.contains("Hello."));
     let refused = two.run(&["prompt", "shared", "say No."]).code(1);
-    assert!(refused.err.contains("is on the machine `m1`"), "{}", refused.err);
-    assert!(refused.err.contains("hint: run the command on that machine"), "{}", refused.err);
+    assert!(refused.err.contains("the machine `m1`, which has session"), "{}", refused.err);
+    assert!(refused.err.contains("it joined the fleet without `--listen`"), "{}", refused.err);
+    assert!(refused.err.contains("hint: see docs/fleet.md"), "{}", refused.err);
+    // Its state is in the database.
+    assert!(two.run(&["show", "shared"]).code(0).out.contains("shared"));
     assert_eq!(machine(&two, "m1")["responds"], true);
     assert_eq!(machine(&two, "m1")["sessions"], 1);
 
@@ -110,7 +136,8 @@ fn a_session_is_read_on_every_machine_and_runs_on_its_own() {
     let away = two.run(&["prompt", "shared", "say No."]).code(1);
     assert!(away.err.contains("works in a folder of the machine `m1`"), "{}", away.err);
     two.run(&["rename", "shared", "renamed"]).code(0);
-    assert_eq!(listed(&one, "renamed")["machine"], "m1");
+    assert_eq!(listed(&two, "renamed")["machine"], "m1");
+    assert_eq!(listed(&one, "renamed")["machine"], Value::Null);
     one.run(&["prompt", "renamed", "say Again."]).code(0);
     one.run(&["wait", "renamed"]).code(0);
     assert!(two.run(&["export", "renamed"]).out.contains("Again."));
@@ -142,6 +169,9 @@ fn a_machine_that_can_not_join_is_left_as_it_was() {
     fails(&["leave"], 1, "this machine is in no fleet");
     fails(&["join", "no address", "--name", "m1"], 2, "the address of the database is not valid");
     fails(&["join", &url, "--name", "m 1"], 2, "can't be the name of a machine");
+    let listen = |address| ["join", &url, "--name", "m1", "--listen", address];
+    fails(&listen("10.0.0.5"), 2, "can't listen on 10.0.0.5: invalid socket address");
+    fails(&listen("0.0.0.0:7443"), 2, "the other machines can't connect to it");
     let with_password = format!("{url} password=secret");
     fails(&["join", &with_password, "--name", "m1"], 2, "other users can see the password");
     fails(&["join", &url.replace("fleet", "none"), "--name", "m1"], 1, "does not exist");

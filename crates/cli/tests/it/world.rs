@@ -124,10 +124,12 @@ impl World {
 
     /// Starts to play a script.
     pub(crate) fn start(&self, args: &[&str], script: &str) -> Running {
-        let mut child =
-            self.command(&[&["run", "--json"], args, &[script]].concat()).spawn().unwrap();
-        let events = BufReader::new(child.stdout.take().unwrap());
-        Running { child, events, seen: Vec::new() }
+        Running::of(self.command(&[&["run", "--json"], args, &[script]].concat()))
+    }
+
+    /// Starts to follow a session.
+    pub(crate) fn follow(&self, session: &str) -> Running {
+        Running::of(self.command(&["logs", session, "--json", "--follow"]))
     }
 }
 
@@ -174,6 +176,13 @@ impl Ran {
 }
 
 impl Running {
+    /// Starts a program that prints events.
+    fn of(mut command: Command) -> Self {
+        let mut child = command.spawn().unwrap();
+        let events = BufReader::new(child.stdout.take().unwrap());
+        Self { child, events, seen: Vec::new() }
+    }
+
     /// Reads events until one matches `wanted`.
     #[track_caller]
     pub(crate) fn wait_for(&mut self, what: &str, wanted: impl Fn(&Event) -> bool) {

@@ -19,9 +19,16 @@ pub struct Membership {
     pub name: String,
     /// A random text by which the database recognizes this machine; see [`FleetStore::machine_id`].
     pub id: String,
+    /// The certificate by which the other machines recognize this one, as PEM.
+    pub certificate: String,
+    /// The private key of the certificate, as PEM.
+    pub key: String,
+    /// The address at which the other machines reach this one; `None` if they can't.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub listen: Option<String>,
 }
 
-/// Hides the address, because it may contain a password.
+/// Hides the address of the database, which may contain a password, and the key.
 impl fmt::Debug for Membership {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Membership").field("name", &self.name).finish_non_exhaustive()

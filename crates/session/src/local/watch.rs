@@ -20,8 +20,6 @@ type Snapshots = HashMap<SessionId, watch::Receiver<Arc<Snapshot>>>;
 /// coalesced.
 pub(crate) struct LocalWatch {
     manager: Addr<Manager>,
-    /// The name of this machine, if it is in a fleet.
-    machine: Option<String>,
     roster: watch::Receiver<u64>,
     live: StreamMap<SessionId, WatchStream<Arc<Snapshot>>>,
     /// The same snapshots, to read the last one of a session that is no longer live.
@@ -42,11 +40,9 @@ impl LocalWatch {
     /// Starts to watch the sessions of this manager.
     pub(super) async fn open(manager: Addr<Manager>) -> Result<Self, SessionError> {
         let sources = manager.send(GetWatchSources).await.map_err(|_| SessionError::Stopped)?;
-        let WatchSources { machine, roster, .. } = sources;
         let mut watch = Self {
             manager,
-            machine,
-            roster,
+            roster: sources.roster,
             live: StreamMap::new(),
             shown: HashMap::new(),
             live_starts: 0,
@@ -96,12 +92,12 @@ impl LocalWatch {
     ) {
         for (id, shown) in before {
             if !self.shown.contains_key(id) {
-                let summary = self.summary(&shown.borrow());
+                let summary = SessionSummary::from(&**shown.borrow());
                 self.report(SessionSummary { live: false, ..summary });
             }
         }
         for (_, shown) in live {
-            let summary = self.summary(&shown.borrow());
+            let summary = SessionSummary::from(&**shown.borrow());
             self.report(summary);
         }
     }
@@ -118,11 +114,6 @@ impl LocalWatch {
         // The oldest goes first, so that the newest is on top if a client adds each one at the top.
         sessions.into_iter().rev().for_each(|session| self.report(session));
         Ok(())
-    }
-
-    /// The summary of a session that is or was live on this machine.
-    fn summary(&self, snapshot: &Snapshot) -> SessionSummary {
-        SessionSummary { machine: self.machine.clone(), ..SessionSummary::from(snapshot) }
     }
 
     /// Reports a session, unless its summary is unchanged.
@@ -156,10 +147,10 @@ impl WatchBackend for LocalWatch {
                     // The engine has stopped, but the ends of its sessions are still reported.
                     Err(_) => {
                         let (_, snapshot) = self.live.next().await?;
-                        self.report(self.summary(&snapshot));
+                        self.report(SessionSummary::from(&*snapshot));
                     }
                 },
-                Some((_, snapshot)) = self.live.next() => self.report(self.summary(&snapshot)),
+                Some((_, snapshot)) = self.live.next() => self.report(SessionSummary::from(&*snapshot)),
             }
             tried = false;
         }

@@ -22,6 +22,15 @@ pub(crate) struct SeenSnapshot {
     pub(crate) live: bool,
 }
 
+/// A session that another machine has: it is live there, or is being changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Elsewhere {
+    /// The id of the session.
+    pub session: SessionId,
+    /// The name of the machine.
+    pub machine: String,
+}
+
 /// The manager's knowledge about an id or name that a client gave.
 pub(super) enum KnownIds {
     /// The session with this id.
@@ -78,6 +87,23 @@ impl Registry {
         Ok(SeenSnapshot { snapshot: Arc::new(snapshot), live: false })
     }
 
+    /// The other machine that has the session with this id, name or unique prefix of an id.
+    pub(super) async fn locate(&self, given: &str) -> Result<Option<Elsewhere>, SessionError> {
+        let store = &*self.engine.store;
+        let known = self.match_ids(given);
+        // A session that had an actor here belongs to this machine.
+        if store.machine().is_none() || matches!(known, KnownIds::Exactly(_) | KnownIds::Named(..))
+        {
+            return Ok(None);
+        }
+        let session = resolve_id(given, known, store).await?;
+        let saved = store.open(&session).await?.saved().await?;
+        // Another machine may be ending the cut work of a session of this one.
+        let saved = saved.filter(|saved| saved.home.as_deref() != store.machine());
+        let owner = saved.and_then(|saved| saved.owner);
+        Ok(owner.map(|machine| Elsewhere { session, machine }))
+    }
+
     /// The snapshot of a session that is or was live in this process.
     fn known_snapshot(&self, id: &SessionId) -> Option<SeenSnapshot> {
         let mut snapshot = self.read_record(id, |record| record.shown.borrow().clone())?;
@@ -101,7 +127,8 @@ impl Registry {
         sessions.extend(saved.map(|saved| {
             // A session that another machine has is live there.
             let live = saved.owner.is_some();
-            let machine = saved.owner.or(saved.home);
+            let is_other = |machine: &String| Some(&**machine) != store.machine();
+            let machine = saved.owner.or(saved.home).filter(is_other);
             (live, saved.opened, SessionSummary { live, machine, ..saved.summary })
         }));
         for (.., summary) in &mut sessions {
@@ -118,11 +145,10 @@ impl Registry {
     /// opened.
     fn list_known(&self) -> Vec<(bool, Timestamp, SessionSummary)> {
         let lifecycle = self.lifecycle();
-        let this_machine = self.engine.store.machine();
         let known = lifecycle.records().map(|(_, phase, record)| {
-            let (live, machine) = (phase.is_live(), this_machine.map(str::to_owned));
+            let live = phase.is_live();
             let summary = SessionSummary::from(&**record.shown.borrow());
-            (live, record.opened, SessionSummary { live, machine, ..summary })
+            (live, record.opened, SessionSummary { live, ..summary })
         });
         known.collect()
     }
@@ -186,8 +212,10 @@ pub(super) async fn resolve_id(
     }
     let saved = store.list().await?;
     let is_named = |saved: &&SavedSession| saved.summary.name == given;
-    if let Some(newest) = saved.iter().filter(is_named).max_by_key(|saved| saved.opened) {
-        return Ok(newest.summary.id.clone());
+    // One that is live on another machine is meant rather than a newer one that is not live.
+    let order = |saved: &&SavedSession| (saved.owner.is_some(), saved.opened);
+    if let Some(meant) = saved.iter().filter(is_named).max_by_key(order) {
+        return Ok(meant.summary.id.clone());
     }
     let prefixed = saved.iter().map(|saved| &saved.summary.id).filter(|id| id.has_prefix(given));
     let ids: BTreeSet<_> = known.into_iter().chain(prefixed.cloned()).collect();

@@ -57,7 +57,7 @@ impl Registry {
         let mut owned = self.own_new(&id).await?;
         // A refused name must not unload another session to make room. The name is freed with the
         // log.
-        let name = self.reserve_name(&id, open.name, folder_name(&open.workspace))?;
+        let name = self.reserve_name(&id, open.name, folder_name(&open.workspace)).await?;
         owned.take_place().await?;
         let sandboxed = SandboxedSession {
             id: id.clone(),
@@ -101,18 +101,17 @@ impl Registry {
 
     /// Chooses a name for a new session: the wanted one, or the folder's, with a number if that is
     /// taken.
-    fn reserve_name(
+    async fn reserve_name(
         &self,
         id: &SessionId,
         wanted: Option<String>,
         folder: Option<String>,
     ) -> Result<String, SessionError> {
-        let names = &mut self.lifecycle().names;
         let Some(name) = wanted else {
-            return Ok(names.claim_numbered(id, folder.as_deref().unwrap_or("session")));
+            return self.claim_numbered_name(id, folder.as_deref().unwrap_or("session")).await;
         };
         check_name(&name).map_err(Refused::Name)?;
-        if names.claim(id, &name) { Ok(name) } else { Err(SessionError::NameTaken { name }) }
+        self.claim_name(id, &name).await.map(|()| name)
     }
 
     /// Gets the session's actor: the running one, the starting one or a new one. Without supplies,

@@ -19,21 +19,30 @@ impl Registry {
     ) -> Result<(), SessionError> {
         let name = &request.verb.name;
         check_name(name).map_err(Refused::Name)?;
+        let taken = || SessionError::NameTaken { name: name.clone() };
         // From here on, no other session gets the name.
         if !self.lifecycle().names.begin_rename(id, name) {
-            return Err(SessionError::NameTaken { name: name.clone() });
+            return Err(taken());
         }
-        let renamed = match check_free(name, &*self.engine.store).await {
-            Ok(()) => self.rename_live_or_saved(id, request).await,
-            refused => refused,
+        let store = &*self.engine.store;
+        let renamed = async {
+            check_free(name, store).await?;
+            if self.lifecycle().is_live(id) && !store.take_name(id, name).await? {
+                return Err(taken());
+            }
+            self.rename_live_or_saved(id, request).await
         };
+        let renamed = renamed.await;
         let present = self.read_record(id, |record| record.shown.borrow().settings.name.clone());
-        let mut lifecycle = self.lifecycle();
-        // A session that is only saved has no name here.
-        if let Some(present) = present.filter(|_| lifecycle.is_live(id)) {
-            lifecycle.names.claim(id, &present);
+        {
+            let mut lifecycle = self.lifecycle();
+            // A session that is only saved has no name here.
+            if let Some(present) = present.filter(|_| lifecycle.is_live(id)) {
+                lifecycle.names.claim(id, &present);
+            }
+            lifecycle.names.end_rename(id, name);
         }
-        lifecycle.names.end_rename(id, name);
+        self.give_back_names(id).await;
         renamed
     }
 

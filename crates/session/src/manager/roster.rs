@@ -41,8 +41,6 @@ impl Roster {
 
 /// The sources of a watch.
 pub(crate) struct WatchSources {
-    /// The name of this machine, if it is in a fleet.
-    pub(crate) machine: Option<String>,
     /// Changes when the roster changes.
     pub(crate) roster: watch::Receiver<u64>,
     /// The snapshots of the live sessions, the oldest session first.
@@ -82,7 +80,6 @@ impl Registry {
             .collect();
         let roster = self.roster.borrow();
         WatchSources {
-            machine: self.engine.store.machine().map(str::to_owned),
             roster: roster.changes.subscribe(),
             live,
             live_starts: roster.live_starts,

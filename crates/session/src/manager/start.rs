@@ -102,7 +102,7 @@ impl Owned {
             }));
         }
         let logged_name = &state.settings().name;
-        let name = registry.lifecycle().names.claim_numbered(id, logged_name);
+        let name = registry.claim_numbered_name(id, logged_name).await?;
         if name != *logged_name {
             corrections
                 .push(Fact::Session(SessionFact::Renamed { name, by: Who::named("holdpoint") }));

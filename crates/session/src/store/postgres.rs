@@ -48,6 +48,23 @@ pub struct Machine {
     /// A random text that only this machine knows. A machine that starts again with it gets its
     /// sessions back at once. With another text, the name is refused.
     pub id: String,
+    /// The certificate by which the other machines recognize this one, as PEM.
+    pub certificate: String,
+    /// The address at which the other machines reach this one; `None` if they can't.
+    pub address: Option<String>,
+}
+
+/// A machine that shares the database, as this one last saw it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OtherMachine {
+    /// The name of the machine.
+    pub name: String,
+    /// Whether the machine has a lease.
+    pub responds: bool,
+    /// The certificate by which it is recognized, as PEM.
+    pub certificate: String,
+    /// The address at which it is reached; `None` if it can't be.
+    pub address: Option<String>,
 }
 
 /// A store that keeps every log in a PostgreSQL database, from version 15 on.
@@ -90,7 +107,7 @@ impl Postgres {
     ) -> Result<Self, StoreError> {
         let name: Arc<str> = machine.name.as_str().into();
         let database = connection::database(url, authorities)?.used_by(Arc::clone(&name));
-        let notified = database.notified();
+        let notified = database.changed_sessions();
         let (writes, pending_writes) = mpsc::unbounded_channel();
         let (reads, pending_reads) = mpsc::channel(MAX_WAITING_READS);
         let running = watch::Sender::default();
@@ -112,6 +129,12 @@ impl Postgres {
         let Self { writes, reads, running, .. } = self;
         drop((writes, reads));
         running.closed().await;
+    }
+
+    /// The other machines, which are read every second while the database can be reached.
+    #[must_use]
+    pub fn other_machines(&self) -> watch::Receiver<Arc<[OtherMachine]>> {
+        self.lease.others.clone()
     }
 
     fn write(&self, write: Write) -> BoxFuture<'static, Result<u64, StoreError>> {
@@ -226,6 +249,24 @@ impl SessionStore for Postgres {
             Ok(log)
         }
         .boxed()
+    }
+
+    fn take_name(
+        &self,
+        session: &SessionId,
+        name: &str,
+    ) -> BoxFuture<'static, Result<bool, StoreError>> {
+        let (session, name) = (session.clone(), name.to_owned());
+        self.write(Write::TakeName { session, name }).map(|taken| Ok(taken? == 1)).boxed()
+    }
+
+    fn keep_names(
+        &self,
+        session: &SessionId,
+        kept: Vec<String>,
+    ) -> BoxFuture<'static, Result<(), StoreError>> {
+        let session = session.clone();
+        self.write(Write::KeepNames { session, kept }).map(|done| done.map(drop)).boxed()
     }
 
     fn list(&self) -> BoxFuture<'static, Result<Vec<SavedSession>, StoreError>> {

@@ -63,6 +63,14 @@ impl<L: StoreLayer> SessionStore for L {
         self.inner().machine()
     }
 
+    fn take_name(&self, session: &SessionId, name: &str) -> Stored<bool> {
+        self.inner().take_name(session, name)
+    }
+
+    fn keep_names(&self, session: &SessionId, kept: Vec<String>) -> Stored<()> {
+        self.inner().keep_names(session, kept)
+    }
+
     fn changes(&self) -> BoxStream<'static, StoreChange> {
         self.inner().changes()
     }

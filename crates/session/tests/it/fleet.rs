@@ -7,16 +7,18 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use holdpoint_common::api::SessionNews;
 use holdpoint_common::{
-    Body, Certificates, Delta, Outcome, SessionError, SessionId, SessionStatus, SessionSummary,
+    Body, Certificates, Delta, OpenSession, Outcome, SessionError, SessionId, SessionStatus,
+    SessionSummary,
 };
 use holdpoint_session::store::{
-    Copied, Machine, Memory, Page, Postgres, SessionLog, SessionStore, Sqlite, copy_session,
+    Copied, Memory, Page, Postgres, SessionLog, SessionStore, Sqlite, copy_session,
 };
 use holdpoint_session::testing::{
     Harness, LogLayer, Recorder, StoreLayer, Stored, reply, within_patience,
 };
-use holdpoint_session::{AttachFrom, ClientEnd};
+use holdpoint_session::{AttachFrom, ClientEnd, SessionHandle};
 use holdpoint_tests::postgres_server::PostgresServer;
+use holdpoint_tools::testing::rounds;
 
 fn start() -> PostgresServer {
     PostgresServer::start(Path::new(env!("CARGO_TARGET_TMPDIR")))
@@ -24,8 +26,9 @@ fn start() -> PostgresServer {
 
 /// An engine of the machine with this name.
 async fn machine(url: &str, name: &str) -> Harness {
-    let machine = Machine { name: name.to_owned(), id: format!("id of {name}") };
-    let store = Postgres::connect(url, &Certificates::default(), &machine).await.unwrap();
+    let store = Postgres::connect(url, &Certificates::default(), &crate::store::machine(name))
+        .await
+        .unwrap();
     Harness::with(|engine| engine.store(store))
 }
 
@@ -105,6 +108,66 @@ async fn a_session_of_a_machine_without_a_lease_is_read_on_another_and_continues
     assert_eq!((listed[0].machine.as_deref(), listed[0].live), (Some("m1"), true));
 }
 
+/// Opens a session with this name.
+async fn open_named(machine: &Harness, name: &str) -> Result<SessionHandle, SessionError> {
+    let settings = OpenSession { name: Some(name.to_owned()), ..machine.session() };
+    machine.sessions().open(settings).await
+}
+
+#[tokio::test]
+async fn a_name_belongs_to_one_live_session_of_all_machines() {
+    let server = start();
+    let url = server.database("fleet");
+    let (one, two) = (machine(&url, "m1").await, machine(&url, "m2").await);
+    let taken = |name: &str| SessionError::NameTaken { name: name.to_owned() };
+    let session = open_named(&one, "work").await.unwrap();
+    assert_eq!(open_named(&two, "work").await.err(), Some(taken("work")));
+    let other = open_named(&two, "other").await.unwrap();
+    assert_eq!(other.rename("work").await, Err(taken("work")));
+    // A name that a session had before is free.
+    session.rename("later").await.unwrap();
+    other.rename("work").await.unwrap();
+    assert_eq!(one.sessions().look("work").await.unwrap().settings.id, *other.id());
+    // As is that of a session that has ended. If it is opened again, it gets another one.
+    one.sessions().close(session.id()).await.unwrap();
+    let later = within_patience("the end of the session", async {
+        loop {
+            match open_named(&two, "later").await {
+                Err(error) if error == taken("later") => tokio::task::yield_now().await,
+                opened => return opened.unwrap(),
+            }
+        }
+    });
+    let later = later.await;
+    let again = one.sessions().get(session.id().as_str()).await.unwrap();
+    assert_eq!(again.snapshot().settings.name, "later-2");
+    // Of several sessions with a name, the live one is meant.
+    later.rename("earlier").await.unwrap();
+    again.rename("later").await.unwrap();
+    later.close().await.unwrap();
+    two.sessions().rename(later.id(), "later").await.unwrap();
+    assert_eq!(two.sessions().look("later").await.unwrap().settings.id, *again.id());
+    // The names of a machine without a lease are free.
+    end_lease(&server, "m2");
+    open_named(&one, "work").await.unwrap();
+}
+
+#[tokio::test]
+async fn of_machines_that_open_a_session_with_one_name_one_gets_it() {
+    let server = start();
+    let url = server.database("fleet");
+    let (one, two) = (machine(&url, "m1").await, machine(&url, "m2").await);
+    for round in 0..rounds(20, 1_000) {
+        let name = format!("race {round}");
+        let (first, second) = tokio::join!(open_named(&one, &name), open_named(&two, &name));
+        let won = [&first, &second].into_iter().filter(|opened| opened.is_ok()).count();
+        assert_eq!(won, 1, "{round}: {:?}, {:?}", first.err(), second.err());
+        for session in first.into_iter().chain(second) {
+            session.close().await.unwrap();
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_session_is_copied_once_and_only_if_the_other_store_has_no_other_continuation() {
     let server = start();
@@ -121,8 +184,9 @@ async fn a_session_is_copied_once_and_only_if_the_other_store_has_no_other_conti
     let id = harness.sessions().list().await.unwrap()[0].id.clone();
     drop(harness);
 
-    let m1 = Machine { name: "m1".to_owned(), id: "m1".to_owned() };
-    let fleet = Postgres::connect(&url, &Certificates::default(), &m1).await.unwrap();
+    let fleet = Postgres::connect(&url, &Certificates::default(), &crate::store::machine("m1"))
+        .await
+        .unwrap();
     let saved = file.list().await.unwrap().remove(0);
     assert_eq!(copy_session(&file, &fleet, &saved).await, Ok(Copied::Whole));
     assert_eq!(copy_session(&file, &fleet, &saved).await, Ok(Copied::Known));

@@ -21,8 +21,13 @@ fn id(text: &str) -> SessionId {
 }
 
 /// A machine with this name.
-fn machine(name: &str) -> Machine {
-    Machine { name: name.to_owned(), id: format!("id of {name}") }
+pub(crate) fn machine(name: &str) -> Machine {
+    Machine {
+        name: name.to_owned(),
+        id: format!("id of {name}"),
+        certificate: format!("certificate of {name}"),
+        address: None,
+    }
 }
 
 fn opened(session: &SessionId, seq: u64) -> Arc<Event> {

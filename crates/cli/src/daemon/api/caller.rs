@@ -65,14 +65,18 @@ impl Caller {
 
     fn identify(request: &HttpRequest) -> Option<Self> {
         let connection = request.conn_data::<Arc<Connection>>()?;
-        let peer = *request.conn_data::<Peer>()?;
+        let peer = request.conn_data::<Peer>()?.clone();
         let host = request.app_data::<Data<Host>>()?.clone();
         if let Some(desktop) =
             request.headers().get(DESKTOP_HEADER).and_then(|value| value.to_str().ok())
         {
-            host.desktops.record(peer.pid, desktop);
+            host.desktops.record(peer.pid(), desktop);
         }
-        let who = Who { name: name(request), pid: peer.pid };
+        let name = match &peer {
+            Peer::Process { .. } => name(request),
+            Peer::Machine(machine) => format!("{}@{}", name(request), machine.name),
+        };
+        let who = Who { name, pid: peer.pid() };
         Some(Self { who, peer, host, connection: Arc::downgrade(connection) })
     }
 }

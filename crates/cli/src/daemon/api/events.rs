@@ -17,10 +17,11 @@ use super::operation::{DescribeInput, DescribeOutput, Operation};
 use super::parts::Id;
 use super::stream::{Gone, Stream, Writer};
 use crate::daemon::error::ApiError;
+use crate::daemon::peer::Peer;
 
 /// The header in which a returning client sends the last number it has, as browsers do on their
 /// own.
-const LAST_EVENT_HEADER: &str = "last-event-id";
+pub(super) const LAST_EVENT_HEADER: &str = "last-event-id";
 
 /// The maximum number of events handled at once.
 const BATCH: usize = 256;
@@ -53,6 +54,7 @@ pub(super) async fn attach(
         }
     }
     let (session, attachment) = attached?;
+    let peer = caller.peer;
     let (mut writer, stream) = Stream::new(caller.connection, place);
     let mut stopping = caller.host.stopping.subscribe();
     rt::spawn(async move {
@@ -62,6 +64,10 @@ pub(super) async fn attach(
         };
         // A client that is gone needs no end event.
         let Ok(end) = end else { return };
+        // The daemon of the client's own machine runs. It sees that the stream breaks.
+        if matches!(peer, Peer::Machine(_)) && (end == ClientEnd::Stopped || stopping.has_begun()) {
+            return;
+        }
         // Once the daemon is stopping, every stream reports that as its end.
         let _ = send_end(&mut writer, if stopping.has_begun() { ClientEnd::Stopped } else { end })
             .await;
@@ -109,7 +115,7 @@ async fn send_events(
     Ok(attachment.end())
 }
 
-async fn send_end(writer: &mut Writer, end: ClientEnd) -> Result<(), Gone> {
+pub(super) async fn send_end(writer: &mut Writer, end: ClientEnd) -> Result<(), Gone> {
     writer.put(Some("end"), None, &end).await?;
     writer.flush().await
 }

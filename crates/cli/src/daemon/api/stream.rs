@@ -19,7 +19,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval_at};
 use crate::daemon::connection::{Connection, StreamPlace};
 
 /// How often the client is sent a sign of life.
-const BEAT: Duration = Duration::from_secs(15);
+pub(super) const BEAT: Duration = Duration::from_secs(15);
 
 /// How long a piece may wait for a client that does not read before its connection is cut. A piece
 /// waits only when the buffer of the socket is full. Beats alone fill it in about an hour.
@@ -89,6 +89,15 @@ impl Writer {
             Gone
         })?;
         if self.piece.len() < CHUNK { Ok(()) } else { self.flush().await }
+    }
+
+    /// Writes whole events that are frames already.
+    ///
+    /// # Errors
+    /// Returns [`Gone`] if they can't be written.
+    pub(super) async fn copy(&mut self, frames: &[u8]) -> Result<(), Gone> {
+        self.piece.extend_from_slice(frames);
+        self.flush().await
     }
 
     /// Writes the collected bytes.

@@ -16,7 +16,8 @@ use super::super::style::selected;
 use super::super::wrap::wrap;
 use super::status::spinner;
 use super::{ask, foot, position, put, rule};
-use crate::summaries::{AskSummary, session::status};
+use crate::summaries::AskSummary;
+use crate::summaries::session::{folder, on_its_machine, status};
 use crate::table::{fit, span};
 use crate::tone::Tone;
 
@@ -161,11 +162,7 @@ fn peek(hub: &Hub, now: Timestamp, width: u16, max_rows: u16) -> Peek {
             Tone::Fault.style(),
         ));
     }
-    lines.push(dim(format!(
-        "{} in {}",
-        prose_line(&session.model),
-        prose_line(&session.workspace)
-    )));
+    lines.push(dim(format!("{} in {}", prose_line(&session.model), folder(session))));
     if let Some(line) = &session.last_line {
         lines.push(Line::raw(fit(&prose_line(line), usize::from(width))));
     }
@@ -277,7 +274,7 @@ fn row_line(
             let folder = if hub.is_here(session) {
                 String::new()
             } else {
-                format!(" in {}", prose_line(&session.workspace))
+                format!(" in {}", folder(session))
             };
             let folder = fit(&folder, width / 2);
             let left = width.saturating_sub(RESUME.width() + folder.width());
@@ -338,18 +335,18 @@ fn session_line(
     } else {
         let folder =
             Path::new(&session.workspace).file_name().unwrap_or_default().to_string_lossy();
+        let folder = on_its_machine(session, &folder);
         format!(
             "{} {} ",
             column(&prose_line(&session.model), MODEL_WIDTH),
-            column(&prose_line(&folder), FOLDER_WIDTH)
+            column(&folder, FOLDER_WIDTH)
         )
     };
     // The spaces around the name take three cells.
     let used = 3 + name.width() + activity.width() + since.width() + model_and_folder.width();
     let rest = width.saturating_sub(used);
     let title = prose_line(&session.title).into_owned();
-    let mut description =
-        if title == session.name { prose_line(&session.workspace).into_owned() } else { title };
+    let mut description = if title == session.name { folder(session) } else { title };
     if let Some(line) = &session.last_line {
         description.push_str(&format!(" · {}", prose_line(line)));
     }

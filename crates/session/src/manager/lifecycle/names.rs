@@ -1,6 +1,6 @@
 //! The names of the sessions that are live or about to be.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use holdpoint_common::SessionId;
 
@@ -41,10 +41,15 @@ impl Names {
         claimed
     }
 
-    /// Makes this the name of the session, with a number if another session has it. Returns the
-    /// name.
-    pub(crate) fn claim_numbered(&mut self, id: &SessionId, name: &str) -> String {
-        if self.claim(id, name) {
+    /// Makes this the name of the session, with a number if another session has it, or if it is one of
+    /// `taken`. Returns the name.
+    pub(crate) fn claim_numbered(
+        &mut self,
+        id: &SessionId,
+        name: &str,
+        taken: &HashSet<String>,
+    ) -> String {
+        if !taken.contains(name) && self.claim(id, name) {
             return name.to_owned();
         }
         let stem = name_stem(name);
@@ -52,10 +57,17 @@ impl Names {
             let last = self.last_numbers.entry(stem.to_owned()).or_insert(1);
             *last += 1;
             let numbered = format!("{stem}-{last}");
-            if self.claim(id, &numbered) {
+            if !taken.contains(&numbered) && self.claim(id, &numbered) {
                 return numbered;
             }
         }
+    }
+
+    /// The names of the session.
+    pub(crate) fn of(&self, id: &SessionId) -> Vec<String> {
+        let held = self.held.get(id);
+        held.map(|held| held.present.iter().chain(&held.pending).cloned().collect())
+            .unwrap_or_default()
     }
 
     /// Frees the present name of the session.

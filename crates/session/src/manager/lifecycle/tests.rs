@@ -1,3 +1,4 @@
+use std::collections::HashSet;
 use std::fmt::Write;
 
 use super::*;
@@ -284,11 +285,15 @@ fn a_name_belongs_to_one_session_and_is_free_after_it() {
     let (one, two) = (id("one"), id("two"));
     assert!(names.claim(&one, "work"));
     assert!(!names.claim(&two, "work"));
-    assert_eq!(names.claim_numbered(&two, "work"), "work-2");
+    assert_eq!(names.claim_numbered(&two, "work", &HashSet::new()), "work-2");
     assert_eq!(names.holder("work-2"), Some(&two));
     names.release(&one);
-    assert_eq!(names.claim_numbered(&two, "work"), "work");
+    assert_eq!(names.claim_numbered(&two, "work", &HashSet::new()), "work");
     assert_eq!((names.holder("work"), names.holder("work-2")), (Some(&two), None));
+    // Sessions of other machines have these.
+    let taken = ["work", "work-2", "work-3"].map(str::to_owned).into();
+    assert_eq!(names.claim_numbered(&two, "work", &taken), "work-4");
+    assert_eq!(names.of(&two), ["work-4"]);
 }
 
 #[test]

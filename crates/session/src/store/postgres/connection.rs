@@ -11,9 +11,10 @@ use tokio::sync::watch;
 use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::tls::MakeTlsConnect;
-use tokio_postgres::{AsyncMessage, Client, Config, NoTls, Socket};
+use tokio_postgres::{AsyncMessage, Client, Config, NoTls, Notification, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+use super::notifying::MACHINES_CHANNEL;
 use super::{StoreError, io_error, schema};
 use crate::model::http;
 
@@ -49,9 +50,23 @@ pub(super) struct Database {
     /// The machine that uses this, if one does.
     machine: Option<Arc<str>>,
     /// The notifications of other machines, on connections that listen.
-    notified: Arc<watch::Sender<()>>,
+    notified: Arc<Notified>,
     /// `None` for a server on this machine, which is reached over a Unix socket.
     tls: Option<MakeRustlsConnect>,
+}
+
+/// The notifications of other machines.
+#[derive(Default)]
+struct Notified {
+    sessions: watch::Sender<()>,
+    machines: watch::Sender<()>,
+}
+
+impl Notified {
+    fn receive(&self, note: &Notification) {
+        let kind = if note.channel() == MACHINES_CHANNEL { &self.machines } else { &self.sessions };
+        kind.send_replace(());
+    }
 }
 
 /// The database with this address.
@@ -95,9 +110,14 @@ impl Database {
         Self { machine: Some(machine), ..self }
     }
 
-    /// Changes when another machine notifies this one, if a connection listens.
-    pub(super) fn notified(&self) -> watch::Receiver<()> {
-        self.notified.subscribe()
+    /// Changes when the sessions of another machine change, if a connection listens.
+    pub(super) fn changed_sessions(&self) -> watch::Receiver<()> {
+        self.notified.sessions.subscribe()
+    }
+
+    /// Changes when another machine starts or stops, if a connection listens.
+    pub(super) fn changed_machines(&self) -> watch::Receiver<()> {
+        self.notified.machines.subscribe()
     }
 
     /// Whether the address contains a password.
@@ -183,7 +203,7 @@ where
                 Ok(AsyncMessage::Notification(note))
                     if machine.as_deref() != Some(note.payload()) =>
                 {
-                    notified.send_replace(());
+                    notified.receive(&note);
                 }
                 Ok(_) => {}
                 Err(error) => {

@@ -1,15 +1,17 @@
 //! The lease of this machine: while it lasts, no other machine can take its sessions.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use holdpoint_common::SessionId;
 use tokio::sync::watch;
 use tokio::time::Instant;
-use tokio_postgres::{Client, Statement};
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Row, Statement};
 
-use super::connection::{Connection, Database, Statements, failed};
-use super::notifying::CHANNEL;
-use super::{Machine, StoreError, io_error};
+use super::connection::{Connected, Connection, Database, Statements, failed};
+use super::notifying::{CHANNEL, MACHINES_CHANNEL};
+use super::{Machine, OtherMachine, StoreError, io_error};
 use crate::store::Deadline;
 
 /// How long a lease lasts after a heartbeat, by the server's clock.
@@ -24,17 +26,18 @@ const BEAT: Duration = Duration::from_secs(3);
 /// The pause before a heartbeat that failed is tried again.
 const RETRY: Duration = Duration::from_millis(500);
 
-/// How often the machine looks for sessions of machines without a lease.
+/// How often the machine reads the other machines, and looks for sessions of those without a lease.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// The most such sessions that are found at once.
 const MAX_ABANDONED: i64 = 1_000;
 
 const TAKE: &str = "
-    INSERT INTO machines (name, id, incarnation, until)
-        VALUES ($1, $2, 1, now() + make_interval(secs => $3))
+    INSERT INTO machines (name, id, incarnation, until, certificate, address)
+        VALUES ($1, $2, 1, now() + make_interval(secs => $3), $4, $5)
     ON CONFLICT (name) DO UPDATE
-        SET incarnation = machines.incarnation + 1, until = excluded.until
+        SET incarnation = machines.incarnation + 1, until = excluded.until,
+            certificate = excluded.certificate, address = excluded.address
         WHERE machines.id = excluded.id
     RETURNING incarnation";
 
@@ -48,24 +51,33 @@ const ABANDONED: &str = "
     SELECT sessions.id FROM sessions JOIN machines ON machines.name = sessions.owner
     WHERE machines.name <> $1 AND machines.until <= now() LIMIT $2";
 
+const NOTIFY: &str = "SELECT pg_notify($1, $2)";
+
+const OTHERS: &str = "
+    SELECT name, until > now(), certificate, address FROM machines WHERE name <> $1 ORDER BY name";
+
 struct LeaseStatements {
     take: Statement,
     extend: Statement,
     give_back: Statement,
     abandoned: Statement,
+    others: Statement,
+    notify: Statement,
 }
 
 impl Statements for LeaseStatements {
     async fn prepare(client: &Client) -> Result<Self, tokio_postgres::Error> {
         // This connection is the one that is always open.
-        client.batch_execute(&format!("LISTEN {CHANNEL}")).await?;
-        let (take, extend, give_back, abandoned) = tokio::try_join!(
+        client.batch_execute(&format!("LISTEN {CHANNEL}; LISTEN {MACHINES_CHANNEL}")).await?;
+        let (take, extend, give_back, abandoned, others, notify) = tokio::try_join!(
             client.prepare(TAKE),
             client.prepare(EXTEND),
             client.prepare(GIVE_BACK),
-            client.prepare(ABANDONED)
+            client.prepare(ABANDONED),
+            client.prepare(OTHERS),
+            client.prepare(NOTIFY)
         )?;
-        Ok(Self { take, extend, give_back, abandoned })
+        Ok(Self { take, extend, give_back, abandoned, others, notify })
     }
 }
 
@@ -85,6 +97,8 @@ pub(super) struct LeaseView {
     pub(super) until: watch::Receiver<Deadline>,
     /// The sessions of other machines without a lease, as they are found.
     pub(super) abandoned: watch::Receiver<Vec<SessionId>>,
+    /// The other machines, as they were last read.
+    pub(super) others: watch::Receiver<Arc<[OtherMachine]>>,
 }
 
 /// The lease of this machine, on a connection of its own.
@@ -95,6 +109,10 @@ pub(super) struct Lease {
     until: watch::Sender<Deadline>,
     /// See [`LeaseView`].
     abandoned: watch::Sender<Vec<SessionId>>,
+    /// See [`LeaseView`].
+    others: watch::Sender<Arc<[OtherMachine]>>,
+    /// Changes when another machine starts or stops.
+    changed_machines: watch::Receiver<()>,
 }
 
 impl Lease {
@@ -105,12 +123,15 @@ impl Lease {
     pub(super) async fn take(database: &Database, machine: &Machine) -> Result<Self, StoreError> {
         let mut connection = Connection::<LeaseStatements>::new(database);
         let connected = connection.get().await?;
-        let Machine { name, id } = machine;
+        let Machine { name, id, certificate, address } = machine;
         let until = deadline();
         let taking = async {
             let (client, statements) = (&connected.client, &connected.statements);
-            let taken = client.query_opt(&statements.take, &[name, id, &LEASE.as_secs_f64()]).await;
-            taken.map_err(|error| failed(&error))
+            let lasts = LEASE.as_secs_f64();
+            let parameters: [&(dyn ToSql + Sync); 5] = [name, id, &lasts, certificate, address];
+            let taken = client.query_opt(&statements.take, &parameters).await;
+            let taken = taken.map_err(|error| failed(&error))?;
+            notify(&connected, name).await.map(|()| taken)
         };
         let Some(row) = connected.within(BEAT, taking).await? else {
             return Err(io_error(format!(
@@ -119,7 +140,14 @@ impl Lease {
         };
         let until = watch::Sender::new(until);
         let incarnation = Incarnation { machine: name.clone(), number: row.get(0) };
-        Ok(Self { connection, incarnation, until, abandoned: watch::Sender::default() })
+        let (abandoned, others) = (watch::Sender::default(), watch::Sender::new([].into()));
+        let changed_machines = database.changed_machines();
+        let mut lease =
+            Self { connection, incarnation, until, abandoned, others, changed_machines };
+        if let Err(error) = lease.look().await {
+            tracing::warn!(%error, "the other machines can't be read yet");
+        }
+        Ok(lease)
     }
 
     pub(super) fn incarnation(&self) -> Incarnation {
@@ -127,7 +155,11 @@ impl Lease {
     }
 
     pub(super) fn view(&self) -> LeaseView {
-        LeaseView { until: self.until.subscribe(), abandoned: self.abandoned.subscribe() }
+        LeaseView {
+            until: self.until.subscribe(),
+            abandoned: self.abandoned.subscribe(),
+            others: self.others.subscribe(),
+        }
     }
 
     /// Extends the lease again and again, and gives it back when `serving` is done.
@@ -143,45 +175,59 @@ impl Lease {
 
     async fn keep(&mut self) -> ! {
         loop {
-            let pause = match self.extend().await {
-                Ok(true) => BEAT,
+            match self.extend().await {
+                Ok(true) => self.watch_others(BEAT).await,
                 Ok(false) => {
-                    tracing::error!(
-                        machine = self.incarnation.machine,
-                        "this machine was started again elsewhere"
-                    );
-                    BEAT
+                    let machine = &self.incarnation.machine;
+                    tracing::error!(machine, "this machine was started again elsewhere");
+                    self.watch_others(BEAT).await;
                 }
                 Err(error) => {
                     tracing::warn!(%error, "the lease can't be extended");
-                    RETRY
-                }
-            };
-            let next = Instant::now() + pause;
-            while Instant::now() + LOOK < next {
-                tokio::time::sleep(LOOK).await;
-                if let Err(error) = self.look().await {
-                    tracing::warn!(%error, "the leases of other machines can't be read");
+                    tokio::time::sleep(RETRY).await;
                 }
             }
-            tokio::time::sleep_until(next).await;
         }
     }
 
-    /// Looks for sessions of machines without a lease.
+    /// Reads the other machines again and again for this long, at once when one starts or stops.
+    async fn watch_others(&mut self, time: Duration) {
+        let until = Instant::now() + time;
+        while let Some(left) = until.checked_duration_since(Instant::now()) {
+            // Never closed.
+            let _ = tokio::time::timeout(left.min(LOOK), self.changed_machines.changed()).await;
+            if let Err(error) = self.look().await {
+                tracing::warn!(%error, "the other machines can't be read");
+            }
+        }
+    }
+
+    /// Reads the other machines, and looks for sessions of those without a lease.
     async fn look(&mut self) -> Result<(), StoreError> {
         let connected = self.connection.get().await?;
         let looking = async {
-            let (client, statement) = (&connected.client, &connected.statements.abandoned);
-            let found = client.query(statement, &[&self.incarnation.machine, &MAX_ABANDONED]).await;
+            let (client, statements) = (&connected.client, &connected.statements);
+            let machine = &self.incarnation.machine;
+            let abandoned: [&(dyn ToSql + Sync); 2] = [machine, &MAX_ABANDONED];
+            let others: [&(dyn ToSql + Sync); 1] = [machine];
+            let found = tokio::try_join!(
+                client.query(&statements.abandoned, &abandoned),
+                client.query(&statements.others, &others)
+            );
             found.map_err(|error| failed(&error))
         };
-        let found = connected.within(LOOK, looking).await?;
-        let found: Vec<_> =
-            found.iter().filter_map(|row| row.get::<_, &str>(0).parse().ok()).collect();
-        if !found.is_empty() {
-            self.abandoned.send_replace(found);
+        let (abandoned, others) = connected.within(LOOK, looking).await?;
+        let abandoned: Vec<_> =
+            abandoned.iter().filter_map(|row| row.get::<_, &str>(0).parse().ok()).collect();
+        if !abandoned.is_empty() {
+            self.abandoned.send_replace(abandoned);
         }
+        let others: Arc<[_]> = others.iter().map(other_machine).collect();
+        self.others.send_if_modified(|known| {
+            let differs = *known != others;
+            *known = others;
+            differs
+        });
         Ok(())
     }
 
@@ -209,9 +255,28 @@ impl Lease {
         let giving = async {
             let (client, statement) = (&connected.client, &connected.statements.give_back);
             let given = client.execute(statement, &[machine, number]).await;
-            given.map_err(|error| failed(&error))
+            given.map_err(|error| failed(&error))?;
+            notify(&connected, machine).await
         };
-        connected.within(BEAT, giving).await.map(drop)
+        connected.within(BEAT, giving).await
+    }
+}
+
+/// Notifies the other machines that this one has started or stopped.
+async fn notify(
+    Connected { client, statements, .. }: &Connected<LeaseStatements>,
+    machine: &str,
+) -> Result<(), StoreError> {
+    let notified = client.query_one(&statements.notify, &[&MACHINES_CHANNEL, &machine]).await;
+    notified.map(drop).map_err(|error| failed(&error))
+}
+
+fn other_machine(row: &Row) -> OtherMachine {
+    OtherMachine {
+        name: row.get(0),
+        responds: row.get(1),
+        certificate: row.get(2),
+        address: row.get(3),
     }
 }
 

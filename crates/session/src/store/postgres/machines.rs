@@ -19,6 +19,8 @@ pub struct KnownMachine {
     pub seen: Timestamp,
     /// How many sessions the machine owns.
     pub sessions: u64,
+    /// The address at which the other machines reach it; `None` if they can't.
+    pub address: Option<String>,
 }
 
 /// The result of [`Machines::remove`].
@@ -42,7 +44,7 @@ pub struct Machines {
 const LIST: &str = "
     SELECT name, until > now(),
         extract(epoch FROM now() - until)::float8,
-        (SELECT count(*) FROM sessions WHERE owner = name)
+        (SELECT count(*) FROM sessions WHERE owner = name), address
     FROM machines ORDER BY name";
 
 const REMOVE: &str = "DELETE FROM machines WHERE name = $1 AND until <= now()";
@@ -98,7 +100,8 @@ impl Machines {
             let seen_s = if responds { ended_s + lease::LEASE.as_secs_f64() } else { ended_s };
             let seen = now - Duration::from_secs_f64(seen_s.max(0.0));
             let sessions = row.get::<_, i64>(3).cast_unsigned();
-            KnownMachine { name: row.get(0), responds, seen: seen.into(), sessions }
+            let (name, address) = (row.get(0), row.get(4));
+            KnownMachine { name, responds, seen: seen.into(), sessions, address }
         });
         Ok(machines.collect())
     }

@@ -10,6 +10,9 @@ use super::writer::{Change, PendingWrite, Write};
 /// notification in each commit, the server writes about half as much.
 pub(super) const CHANNEL: &str = "holdpoint";
 
+/// The channel on which a machine notifies the others that it has started or stopped.
+pub(super) const MACHINES_CHANNEL: &str = "holdpoint_machines";
+
 /// The sessions of this machine as the lists of other machines show them, which are read again after
 /// a notification.
 #[derive(Default)]
@@ -33,7 +36,7 @@ impl ShownSessions {
                 let shown = (*status, *asks, name.clone());
                 self.0.insert(session.clone(), shown.clone()) != Some(shown)
             }
-            Write::Change { .. } => false,
+            Write::Change { .. } | Write::TakeName { .. } | Write::KeepNames { .. } => false,
         }
     }
 }

@@ -15,8 +15,8 @@ const MIGRATIONS: [&str; VERSION as usize] = ["
         id text NOT NULL,
         incarnation bigint NOT NULL,
         until timestamptz NOT NULL,
-        address text,
-        certificate text
+        certificate text NOT NULL,
+        address text
     );
     CREATE TABLE sessions (
         id text PRIMARY KEY,
@@ -28,6 +28,13 @@ const MIGRATIONS: [&str; VERSION as usize] = ["
         reserved bigint NOT NULL DEFAULT 0,
         summary text
     );
+    CREATE TABLE names (
+        name text PRIMARY KEY,
+        session text NOT NULL,
+        machine text NOT NULL,
+        taken timestamptz NOT NULL
+    );
+    CREATE INDEX names_of_session ON names (session);
     CREATE TABLE facts (
         session text NOT NULL,
         seq bigint NOT NULL,

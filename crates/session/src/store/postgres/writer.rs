@@ -24,7 +24,8 @@ const MAX_GROUP: usize = 256;
 pub(super) struct PendingWrite {
     pub(super) write: Write,
     /// The result of [`Write::Create`] and [`Write::Own`] is the epoch of the owner, that of
-    /// [`Change::Reserve`] the first reserved number. No other number has a meaning.
+    /// [`Change::Reserve`] the first reserved number, and that of [`Write::TakeName`] 1 if the name is
+    /// taken now. No other number has a meaning.
     pub(super) done: oneshot::Sender<Result<u64, StoreError>>,
 }
 
@@ -46,6 +47,16 @@ pub(super) enum Write {
     },
     Delete {
         session: SessionId,
+    },
+    /// Takes a name for a session of this machine.
+    TakeName {
+        session: SessionId,
+        name: String,
+    },
+    /// Gives back the names of a session of this machine, except these.
+    KeepNames {
+        session: SessionId,
+        kept: Vec<String>,
     },
 }
 
@@ -131,7 +142,26 @@ const GIVE_BACK: &str = "
     UPDATE sessions SET reserved = CASE reserved WHEN $4::bigint - 1 THEN $3::bigint - 1 ELSE reserved END
     WHERE id = $1 AND epoch = $2 RETURNING id";
 
-const RELEASE: &str = "UPDATE sessions SET owner = NULL WHERE id = $1 AND epoch = $2 RETURNING id";
+const RELEASE: &str = "
+    WITH own AS (
+        UPDATE sessions SET owner = NULL WHERE id = $1 AND epoch = $2 RETURNING id
+    ), without_names AS (DELETE FROM names USING own WHERE session = id)
+    SELECT id FROM own";
+
+/// The caller knows the names of this machine. One of another machine is held while that has a lease
+/// and the session; for a minute also without the session, which is created after its name is taken.
+const TAKE_NAME: &str = "
+    INSERT INTO names (name, session, machine, taken) VALUES ($1, $2, $3, now())
+    ON CONFLICT (name) DO UPDATE
+        SET session = excluded.session, machine = excluded.machine, taken = now()
+        WHERE names.machine = excluded.machine OR names.session = excluded.session
+        OR NOT EXISTS (SELECT FROM machines WHERE name = names.machine AND until > now())
+        OR names.taken < now() - interval '1 minute' AND NOT EXISTS (
+            SELECT FROM sessions WHERE id = names.session AND owner = names.machine)
+    RETURNING 1";
+
+const KEEP_NAMES: &str =
+    "DELETE FROM names WHERE session = $1 AND machine = $2 AND name <> ALL ($3::text[])";
 
 const DELETE: &str = "
     WITH gone AS (
@@ -140,7 +170,8 @@ const DELETE: &str = "
         RETURNING id
     ), without_facts AS (DELETE FROM facts USING gone WHERE session = id),
     without_drafts AS (DELETE FROM drafts USING gone WHERE session = id),
-    without_state AS (DELETE FROM states USING gone WHERE session = id)
+    without_state AS (DELETE FROM states USING gone WHERE session = id),
+    without_names AS (DELETE FROM names USING gone WHERE session = id)
     SELECT id FROM gone";
 
 const NOTIFY: &str = "SELECT pg_notify($1, $2)";
@@ -157,6 +188,8 @@ struct WriterStatements {
     give_back: Statement,
     release: Statement,
     delete: Statement,
+    take_name: Statement,
+    keep_names: Statement,
     notify: Statement,
     owner: Statement,
 }
@@ -174,6 +207,8 @@ impl Statements for WriterStatements {
             give_back: prepare(GIVE_BACK).await?,
             release: prepare(RELEASE).await?,
             delete: prepare(DELETE).await?,
+            take_name: prepare(TAKE_NAME).await?,
+            keep_names: prepare(KEEP_NAMES).await?,
             notify: prepare(NOTIFY).await?,
             owner: prepare(OWNER).await?,
         })
@@ -309,6 +344,18 @@ async fn write_one(
                 Some(_) => Ok(Ok(0)),
                 None => owned_elsewhere(connected, session).await,
             }
+        }
+        Write::TakeName { session, name } => {
+            let parameters: [&(dyn ToSql + Sync); 3] =
+                [name, &session.as_str(), &incarnation.machine];
+            let taken = client.query_opt(&statements.take_name, &parameters).await?;
+            Ok(Ok(u64::from(taken.is_some())))
+        }
+        Write::KeepNames { session, kept } => {
+            let parameters: [&(dyn ToSql + Sync); 3] =
+                [&session.as_str(), &incarnation.machine, kept];
+            client.execute(&statements.keep_names, &parameters).await?;
+            Ok(Ok(0))
         }
         Write::Change { session, epoch, change } => {
             write_change(connected, session, *epoch, change).await

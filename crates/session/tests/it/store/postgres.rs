@@ -106,7 +106,7 @@ async fn a_machine_that_starts_again_gets_its_sessions_at_once() {
     let late = log.append(1, vec![prompt(2, "first")], summary(&session, "")).await;
     assert_eq!(late, Err(fenced("m1")));
 
-    let other = Machine { name: "m1".to_owned(), id: "of another machine".to_owned() };
+    let other = Machine { id: "of another machine".to_owned(), ..machine("m1") };
     let error =
         Postgres::connect(&url, &Certificates::default(), &other).await.err().unwrap().to_string();
     assert!(error.contains("the name `m1` belongs to another machine"), "{error}");
