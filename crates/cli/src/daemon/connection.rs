@@ -122,7 +122,7 @@ impl Connections {
         let local = io.downcast_ref::<UnixStream>().map(AsFd::as_fd);
         let network = || {
             let stream = io.downcast_ref::<MachineStream>()?.get_ref().0;
-            fleet::end_if_unreachable(stream).ok()?;
+            fleet::set_options(stream).ok()?;
             Some(stream.as_fd())
         };
         let socket = local.or_else(network).and_then(|socket| socket.try_clone_to_owned().ok());

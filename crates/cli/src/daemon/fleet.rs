@@ -169,8 +169,7 @@ impl Fleet {
         let connecting = async {
             let tls = self.identity.client(certificate).map_err(io::Error::other)?;
             let stream = TcpStream::connect(&**address).await?;
-            stream.set_nodelay(true)?;
-            end_if_unreachable(&stream)?;
+            set_options(&stream)?;
             tls::connect(tls, stream).await
         };
         let failed = |why: String| RequestFailed::Unreachable(format!("{address}: {why}"));
@@ -255,8 +254,10 @@ pub(crate) fn check_listen(address: &str) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Ends a connection whose other end can't be reached any more, whether it sends or waits.
-pub(super) fn end_if_unreachable(stream: &TcpStream) -> io::Result<()> {
+/// Sets the options of a connection between machines: it sends at once, and it ends if its other end
+/// can't be reached any more, whether it sends or waits.
+pub(super) fn set_options(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
     sockopt::set_socket_keepalive(stream, true)?;
     sockopt::set_tcp_keepidle(stream, Duration::from_secs(KEEPALIVE_S))?;
     sockopt::set_tcp_keepintvl(stream, Duration::from_secs(KEEPALIVE_S))?;
