@@ -34,7 +34,10 @@ pub(super) struct Host {
     pub(super) store: Store,
     pub(super) limits: Limits,
     pub(super) browsers: Browsers,
+    /// The connections of processes of this machine.
     pub(super) connections: Connections,
+    /// Those of the other machines of the fleet, which take no places of the former.
+    pub(super) machine_connections: Connections,
     pub(super) peers: Peers,
     pub(super) desktops: Arc<Desktops>,
     /// Limits the number of concurrent imports.
@@ -137,6 +140,7 @@ impl Host {
             limits,
             browsers,
             connections: Connections::default(),
+            machine_connections: Connections::default(),
             peers,
             desktops: Arc::new(Desktops::new(environment())),
             importing: Arc::new(Semaphore::new(MAX_IMPORTS)),
@@ -144,6 +148,11 @@ impl Host {
             stopping: Stopping::default(),
             about,
         }
+    }
+
+    /// The number of open connections, of processes and of other machines.
+    pub(super) fn open_connections(&self) -> usize {
+        self.connections.open() + self.machine_connections.open()
     }
 }
 

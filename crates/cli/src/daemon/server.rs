@@ -128,7 +128,10 @@ impl Drop for Connected {
 }
 
 fn start(sockets: Sockets, host: &Data<Host>, open: Open) -> io::Result<Server> {
-    let connections = host.connections.clone();
+    let connections = match &sockets {
+        Sockets::Local(_) => host.connections.clone(),
+        Sockets::Network(..) => host.machine_connections.clone(),
+    };
     let fleet = host.store.fleet().cloned();
     let host = Data::clone(host);
     let app = move || {

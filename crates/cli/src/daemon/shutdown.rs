@@ -74,10 +74,11 @@ pub(super) fn start_time_limit(sockets: Sockets) {
 pub(super) async fn wait_until_idle_for(host: &Host, idle: Duration) {
     loop {
         let load = host.load.load().await.unwrap_or_default();
-        let busy = load.sessions.busy + load.clients + host.connections.open() > 0;
+        let busy = load.sessions.busy + load.clients + host.open_connections() > 0;
         let quiet_since = host
             .since
             .max(host.connections.last_closed())
+            .max(host.machine_connections.last_closed())
             .max(load.last_change.unwrap_or_default());
         let remaining = idle.saturating_sub(Timestamp::from(SystemTime::now()).since(quiet_since));
         match busy {

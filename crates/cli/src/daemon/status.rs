@@ -28,7 +28,7 @@ pub(super) async fn daemon_status(host: &Host) -> DaemonStatus {
         log: Some(log.display().to_string()),
         log_lines_lost: log_lost.dropped_lines(),
         sessions: load.sessions,
-        connections: host.connections.open(),
+        connections: host.open_connections(),
         descriptors: descriptors(),
         clients: load.clients,
         queued_prompts: load.queued_prompts,
