@@ -123,7 +123,7 @@ async fn forward(
     let Some(ForSession { given, part }) = for_session(request.request()) else {
         return Ok(None);
     };
-    let (given, has_state) = (given.clone(), matches!(part, Part::Whole | Part::Rest("asks")));
+    let has_state = matches!(part, Part::Whole | Part::Rest("asks"));
     let is_wait = matches!(part, Part::Rest(rest) if rest.starts_with("turns/"));
     // The handler here reports an error.
     let locate = async || host.locator.locate(&given).await.ok().flatten();
