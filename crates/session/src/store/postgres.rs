@@ -10,6 +10,7 @@ mod lease;
 mod machines;
 mod notifying;
 mod reader;
+mod rows;
 mod schema;
 mod writer;
 

@@ -13,8 +13,9 @@ use super::StoreError;
 use super::connection::{Connected, Connection, Database, Statements, failed};
 use super::lease::Incarnation;
 use super::notifying::{CHANNEL, ShownSessions};
+use super::rows::Rows;
 use crate::store::stored_facts::{check_sum, signed};
-use crate::store::{NewLog, SavedState, end_of_draft, last_seq_of};
+use crate::store::{NewLog, SavedState, end_of_draft};
 
 /// The most writes that share a commit.
 const MAX_GROUP: usize = 256;
@@ -496,47 +497,4 @@ async fn owned_elsewhere(
 
 fn unknown(session: &SessionId) -> StoreError {
     StoreError::Unknown { session: session.clone() }
-}
-
-/// Facts or pieces of a draft, as columns.
-#[derive(Default)]
-struct Rows {
-    seqs: Vec<i64>,
-    afters: Vec<i64>,
-    events: Vec<String>,
-    check_sums: Vec<i64>,
-    /// The number of the last fact.
-    last: i64,
-}
-
-impl Rows {
-    /// Facts that follow the fact with the number `after`.
-    fn new<'a>(
-        session: &SessionId,
-        after: u64,
-        facts: impl IntoIterator<Item = &'a Arc<Event>>,
-    ) -> Result<Self, StoreError> {
-        let (mut rows, mut last) = (Self::default(), after);
-        for fact in facts {
-            rows.add(session, fact, last)?;
-            last = last_seq_of(fact);
-        }
-        rows.last = signed(last);
-        Ok(rows)
-    }
-
-    fn new_draft(session: &SessionId, pieces: &[Arc<Event>]) -> Result<Self, StoreError> {
-        let mut rows = Self::default();
-        pieces.iter().try_for_each(|piece| rows.add(session, piece, 0))?;
-        Ok(rows)
-    }
-
-    fn add(&mut self, session: &SessionId, event: &Event, after: u64) -> Result<(), StoreError> {
-        let text = serde_json::to_string(event)?;
-        self.check_sums.push(check_sum(session, event.seq, after, &text));
-        self.seqs.push(signed(event.seq));
-        self.afters.push(signed(after));
-        self.events.push(text);
-        Ok(())
-    }
 }
