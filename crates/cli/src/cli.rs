@@ -9,8 +9,8 @@ use holdpoint_session::folders::Folders;
 
 use crate::commands::{
     acp, agents, answer, asks, attach, close, completions, config, daemon, fleet, hold, inbox,
-    interrupt, list, logs, r#loop, man, mcp, models, new, policy, prompt, rename, rm, run, show,
-    status, transfer, trust, unqueue, wait,
+    interrupt, list, logs, r#loop, man, mcp, models, r#move, new, policy, prompt, rename, rm, run,
+    show, status, transfer, trust, unqueue, wait,
 };
 use crate::daemon::Daemon;
 use crate::error::{CliError, exit};
@@ -59,6 +59,7 @@ enum Command {
     Interrupt(interrupt::Args),
     Close(close::Args),
     Rename(rename::Args),
+    Move(r#move::Args),
     Rm(rm::Args),
     Export(transfer::Export),
     Import(transfer::Import),
@@ -138,6 +139,7 @@ fn carry_out_command(
         Some(Command::Interrupt(args)) => interrupt::carry_out(&args, folders, ui),
         Some(Command::Close(args)) => close::carry_out(&args, folders, ui),
         Some(Command::Rename(args)) => rename::carry_out(&args, folders, ui),
+        Some(Command::Move(args)) => r#move::carry_out(&args, folders, ui),
         Some(Command::Export(args)) => transfer::export(&args, folders, ui),
         Some(Command::Import(args)) => transfer::import(&args, folders, ui),
         Some(Command::Rm(args)) => rm::carry_out(&args, folders, ui),

@@ -19,6 +19,7 @@ pub(crate) mod r#loop;
 pub(crate) mod man;
 pub(crate) mod mcp;
 pub(crate) mod models;
+pub(crate) mod r#move;
 pub(crate) mod new;
 pub(crate) mod policy;
 pub(crate) mod prompt;

@@ -117,7 +117,7 @@ pub(crate) fn run(
 
     let about = About {
         sockets: claim.sockets().clone(),
-        data: folders.data().to_owned(),
+        folders: folders.clone(),
         config: config.daemon_parts(),
         log: log.path.clone(),
         log_lost: log.lost.clone(),

@@ -175,11 +175,15 @@ fn hint(error: &SessionError) -> Option<&str> {
         SessionError::Disconnected { .. } => {
             "it may have been done: `holdpoint show` shows the state of the session"
         }
-        SessionError::OwnerUnreachable { .. } => {
+        SessionError::MachineUnreachable { .. } => {
             "see docs/fleet.md; `holdpoint fleet list` shows whether the machine responds"
         }
-        SessionError::NotOwner { .. } | SessionError::HomeAway { .. } => {
+        SessionError::NotOwner { .. } => {
             "run the command on that machine; `holdpoint fleet list` shows whether it responds"
+        }
+        SessionError::HomeAway { .. } => {
+            "`holdpoint fleet list` shows whether that machine responds; `holdpoint move` moves the \
+             session to a folder of this one"
         }
         SessionError::ModelSetup { .. }
         | SessionError::UnknownEvent { .. }

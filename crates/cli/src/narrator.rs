@@ -182,6 +182,7 @@ impl Narrator {
             SessionFact::ClientRefused(refused) => refused_client(refused),
             SessionFact::Opened { .. } => return None,
             SessionFact::Renamed { .. }
+            | SessionFact::Moved { .. }
             | SessionFact::ModelChanged { .. }
             | SessionFact::DebugChanged { .. }
             | SessionFact::AsksChanged { .. }

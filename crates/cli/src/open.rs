@@ -41,6 +41,11 @@ pub(crate) struct OpenArgs {
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
 
+    /// Open the session on this machine of the fleet, in the folder with this path there, with the keys
+    /// and the environment of its daemon
+    #[arg(long, value_name = "MACHINE", conflicts_with = "mcp")]
+    on: Option<String>,
+
     #[command(flatten)]
     policy: PolicyArgs,
 
@@ -140,7 +145,12 @@ impl OpenArgs {
                 DefaultModel { name: agent.model_name(), why: "--agent".to_owned() }
             }
             (Some(name), _) => DefaultModel { name: name.clone(), why: "--model".to_owned() },
-            (None, _) => catalog.default_name(),
+            (None, _) => match &self.on {
+                Some(machine) => {
+                    DefaultModel { why: format!("chosen on {machine}"), ..catalog.default_name() }
+                }
+                None => catalog.default_name(),
+            },
         }
     }
 
@@ -163,6 +173,10 @@ impl OpenArgs {
         asks: AsksMode,
     ) -> Result<OpenSession, CliError> {
         let folder = match &self.cwd {
+            Some(folder) if self.on.is_some() && folder.is_relative() => {
+                return Err(CliError::usage("with --on, the path of --cwd has to be absolute")
+                    .hint("give the path that the folder has on that machine"));
+            }
             Some(folder) => folder.clone(),
             None => std::env::current_dir().map_err(|error| {
                 CliError::usage(format!("the current folder can't be used: {error}"))
@@ -172,9 +186,12 @@ impl OpenArgs {
         let agent = self.agent()?;
         let configured = &config.sandbox;
         let level = self.sandbox.map_or(configured.level, SandboxLevel::from);
+        // Another machine has keys of its own.
+        let is_chosen_here = agent.is_none() && (self.on.is_none() || self.model.is_some());
         Ok(OpenSession {
+            machine: self.on.clone(),
             name: self.name.clone(),
-            model: agent.is_none().then(|| model.to_owned()),
+            model: is_chosen_here.then(|| model.to_owned()),
             agent,
             asks,
             policy: self.policy.mode(config),

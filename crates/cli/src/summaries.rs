@@ -101,6 +101,13 @@ pub(crate) fn paused(cause: &HoldCause) -> String {
 pub(crate) fn setting(fact: &SessionFact) -> Option<String> {
     let (change, by) = match fact {
         SessionFact::Renamed { name, by } => (format!("renamed to {}", prose_line(name)), by),
+        SessionFact::Moved { machine, workspace, by } => {
+            let folder = match machine {
+                Some(machine) => format!("{machine}:{workspace}"),
+                None => workspace.clone(),
+            };
+            (format!("moved to {}", prose_line(&folder)), by)
+        }
         SessionFact::ModelChanged { model, by } => {
             (format!("model changed to {} for the next turns", prose_line(model)), by)
         }

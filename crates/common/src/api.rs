@@ -52,9 +52,9 @@ use crate::time::Timestamp;
 pub use error::{ErrorBody, RequestError};
 pub use verbs::{
     AnswerRequest, Answered, AsksRequest, ChangeModelRequest, CloseRequest, DebugRequest,
-    HoldRequest, InterruptReply, InterruptRequest, PolicyRequest, PromptRequest, Prompted,
-    ReleaseRequest, RenameRequest, RunRequest, RunStarted, ToggleRequest, TurnEnd, UnqueueRequest,
-    Unqueued, Verb, VerbReply,
+    HandOverRequest, HandedOver, HoldRequest, InterruptReply, InterruptRequest, MoveRequest,
+    PolicyRequest, PromptRequest, Prompted, ReleaseRequest, RenameRequest, RunRequest, RunStarted,
+    ToggleRequest, TurnEnd, UnqueueRequest, Unqueued, Verb, VerbReply,
 };
 
 /// Version of the API. A client with another version may only read the status, list the sessions

@@ -15,7 +15,7 @@ const EDITOR: &str = "acp";
 const NODE: &str = "node";
 
 /// The commands of the program `holdpoint`. Each command is a client with its own name.
-pub const COMMANDS: [&str; 31] = [
+pub const COMMANDS: [&str; 32] = [
     "run",
     "loop",
     "new",
@@ -37,6 +37,7 @@ pub const COMMANDS: [&str; 31] = [
     "interrupt",
     "close",
     "rename",
+    "move",
     "rm",
     "export",
     "import",

@@ -131,13 +131,11 @@ pub enum SessionError {
         /// Name of the machine.
         owner: String,
     },
-    /// The machine that has the session can't be reached, so the operation was not done.
-    #[error("the machine `{owner}`, which has session {session}, can't be reached: {message}")]
-    OwnerUnreachable {
-        /// Id of the session.
-        session: SessionId,
+    /// Another machine of the fleet can't be reached, so the operation was not done.
+    #[error("the machine `{machine}` can't be reached: {message}")]
+    MachineUnreachable {
         /// Name of the machine.
-        owner: String,
+        machine: String,
         /// Reason why it can't be reached.
         message: String,
     },

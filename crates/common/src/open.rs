@@ -19,6 +19,10 @@ use crate::supplies::Supplies;
 pub struct OpenSession {
     /// Path of the session's workspace. A daemon accepts only an absolute path.
     pub workspace: PathBuf,
+    /// Machine of the fleet to open the session on, with the supplies of its daemon. Default: the
+    /// machine of the client.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
     /// Name of the session, unique among live sessions: one line of at most 255 bytes. Default: the
     /// name of the workspace's folder, with a number if it is taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -63,6 +67,7 @@ impl OpenSession {
     pub fn in_folder(workspace: impl Into<PathBuf>) -> Self {
         Self {
             workspace: workspace.into(),
+            machine: None,
             name: None,
             model: None,
             agent: None,

@@ -104,6 +104,8 @@ pub(crate) struct SessionActor {
     alive: mpsc::Sender<()>,
     /// Whether a check of the lease is scheduled.
     watching_lease: bool,
+    /// Whether the session has moved to another folder, where its next actor is.
+    handed_over: bool,
     /// Receives how this actor ends, unless it is unloaded or fails.
     on_end: Option<oneshot::Sender<ActorEnd>>,
 }
@@ -159,6 +161,7 @@ impl SessionActor {
             env,
             alive,
             watching_lease: false,
+            handed_over: false,
             on_end: Some(on_end),
         }
     }
@@ -389,6 +392,10 @@ impl Actor for SessionActor {
         }
         if matches!(self.state.phase(), Phase::Closed) {
             self.end_as(ActorEnd::Closed);
+        }
+        if self.handed_over {
+            self.move_clients();
+            self.end_as(ActorEnd::Lost);
         }
     }
 }

@@ -4,6 +4,7 @@
 mod attachment;
 mod load;
 mod locator;
+mod moving;
 mod refusal_log;
 mod session;
 mod sessions;

@@ -13,6 +13,7 @@ mod lifecycle;
 mod load;
 mod mending;
 mod model;
+mod moving;
 mod naming;
 mod open;
 mod owned;
@@ -23,6 +24,7 @@ mod roster;
 mod shutdown;
 mod start;
 
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -38,13 +40,14 @@ use tokio::task::{JoinError, JoinHandle};
 use crate::actor::SessionActor;
 use crate::load::Load;
 use crate::session_env::EngineEnv;
-use crate::state::ByClient;
+use crate::state::{ByClient, HandOver};
 
 use registry::Registry;
 
 pub use find::Elsewhere;
 pub(crate) use find::SeenSnapshot;
 pub(crate) use lifecycle::ActorEnd;
+pub(crate) use moving::HandoverReply;
 pub(crate) use roster::WatchSources;
 
 pub(crate) struct Manager(Rc<Registry>);
@@ -147,6 +150,19 @@ pub(crate) struct CheckAnswer {
     pub(crate) request: ByClient<AnswerRequest>,
 }
 
+/// Resolves the path of a folder of this machine, for the settings of a session.
+#[derive(Message)]
+#[rtype(result = "Result<String, SessionError>")]
+pub(crate) struct ResolveFolder(pub(crate) PathBuf);
+
+/// Hands the session with this id over to another folder.
+#[derive(Message)]
+#[rtype(result = "Result<HandoverReply, SessionError>")]
+pub(crate) struct HandSessionOver {
+    pub(crate) id: SessionId,
+    pub(crate) request: HandOver,
+}
+
 /// Gets the environment that all sessions share.
 #[derive(Message)]
 #[rtype(result = "Arc<EngineEnv>")]
@@ -203,6 +219,8 @@ handle! {
         registry.change_policy(&id, request, supplies_to_open.as_deref()).await
     };
     CheckAnswer: |registry, CheckAnswer { id, request }| registry.check_answer(&id, &request).await;
+    ResolveFolder: |registry, ResolveFolder(path)| registry.resolve_workspace(path).await;
+    HandSessionOver: |registry, HandSessionOver { id, request }| registry.hand_over(&id, &request).await;
     GetEngineEnv: |registry, GetEngineEnv| Arc::clone(&registry.engine);
     GetLoad: |registry, GetLoad| registry.load();
     GetWatchSources: |registry, GetWatchSources| registry.watch_sources();

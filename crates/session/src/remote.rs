@@ -9,6 +9,7 @@ mod sse;
 mod watch;
 
 pub(crate) use attachment::RemoteAttachment;
+pub use connection::{client_header, reply_of};
 pub(crate) use session::RemoteSession;
 pub(crate) use sessions::RemoteSessions;
 pub(crate) use watch::RemoteWatch;

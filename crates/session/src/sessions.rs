@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use actix::prelude::*;
 use holdpoint_common::api::{
-    AnswerRequest, Answered, CloseRequest, InboxAsk, RenameRequest, SessionNews, TurnEnd,
+    AnswerRequest, Answered, CloseRequest, HandedOver, InboxAsk, MoveRequest, RenameRequest,
+    SessionNews, TurnEnd,
 };
 use holdpoint_common::{
     Answer, AskId, OpenSession, SessionError, SessionId, SessionSummary, Snapshot, Supplies,
@@ -208,6 +209,46 @@ impl Sessions {
             }
             answered => answered,
         }
+    }
+
+    /// Moves the session with this id, name or unique prefix of an id to another folder, on this machine
+    /// or another one. Waits until nothing of it runs; it is held for that. If this future is dropped
+    /// before, the session stays where it is. Returns the session as it is there.
+    ///
+    /// # Errors
+    /// [`SessionError`] if there is no such session, folder or machine, or the machine can't be reached.
+    pub async fn move_session(
+        &self,
+        given: &str,
+        request: MoveRequest,
+    ) -> Result<Arc<Snapshot>, SessionError> {
+        match &self.0 {
+            AnySessions::Local(sessions) => {
+                let (id, handed_over) = sessions.move_here(given, request).await?;
+                self.receive(&id, handed_over).await
+            }
+            #[cfg(feature = "remote")]
+            AnySessions::Remote(sessions) => sessions.move_session(given, request).await,
+        }
+    }
+
+    /// Receives a session that was handed over to a folder of this machine: opens it if it was live, and
+    /// releases it if it was held only to be moved.
+    ///
+    /// # Errors
+    /// [`SessionError`] if the session can't be opened.
+    pub async fn receive(
+        &self,
+        id: &SessionId,
+        HandedOver { live, held }: HandedOver,
+    ) -> Result<Arc<Snapshot>, SessionError> {
+        if live {
+            let session = self.get(id.as_str()).await?;
+            if held {
+                session.release().await?;
+            }
+        }
+        self.look(id.as_str()).await
     }
 
     /// Starts to watch all sessions. The stream begins with the present state of every session.

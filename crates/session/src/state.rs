@@ -29,10 +29,10 @@ use serde::{Deserialize, Serialize};
 
 pub use conversation::{Conversation, MAX_CONVERSATION_BYTES};
 pub use decide::decide;
-pub use decision::{Decision, Effect, GateReply, Reception};
+pub use decision::{Decision, Effect, GateReply, Handover, Reception};
 pub use input::{
-    ByClient, ChangeTasks, Clearance, Confirm, Decide, Gate, Input, JobEnded, JobStarted, Moment,
-    PassGate, RaiseAsk, Report, Restore, RunnerReport, Shutdown, WaitOver, WithdrawAsk,
+    ByClient, ChangeTasks, Clearance, Confirm, Decide, Gate, HandOver, Input, JobEnded, JobStarted,
+    Moment, PassGate, RaiseAsk, Report, Restore, RunnerReport, Shutdown, WaitOver, WithdrawAsk,
 };
 pub use phase::{CallStage, Cut, OpenStep, Phase, Turn};
 
@@ -61,6 +61,8 @@ pub struct State {
     phase: Phase,
     /// Whether the state was restored after a restart and has begun no work since.
     restarted: bool,
+    /// Whether the session was moved and has begun no work since.
+    moved: bool,
     /// The number of the last fact that gave the session work or began it: a prompt, a run or a
     /// turn, or a gap that may contain one.
     last_work: u64,
@@ -163,6 +165,7 @@ impl State {
             working_since: None,
             phase: Phase::Idle,
             restarted: false,
+            moved: false,
             last_work: 0,
             asks: VecDeque::new(),
             settled: BTreeMap::new(),
@@ -368,6 +371,12 @@ impl State {
             && self.queue.is_empty()
             && self.hold == Hold::Off
             && self.jobs.is_empty()
+    }
+
+    /// Whether the session was moved and has begun no work since.
+    #[must_use]
+    pub(crate) fn was_moved(&self) -> bool {
+        self.moved
     }
 
     /// Whether the session has work now, or was given or began work after the fact with this

@@ -7,6 +7,8 @@ mod body;
 mod caller;
 mod events;
 mod forward;
+mod forwarded;
+mod moving;
 mod openapi;
 mod operation;
 mod parts;
@@ -22,13 +24,13 @@ use actix_web::HttpRequest;
 use actix_web::HttpResponse;
 use actix_web::web::{self, ServiceConfig};
 use holdpoint_common::api::{
-    AnswerRequest, AsksRequest, ChangeModelRequest, CloseRequest, DebugRequest, HoldRequest,
-    InterruptRequest, PolicyRequest, PromptRequest, ReleaseRequest, RenameRequest, RequestError,
-    RunRequest, ToggleRequest, UnqueueRequest, Verb,
+    AnswerRequest, AsksRequest, ChangeModelRequest, CloseRequest, DebugRequest, HandOverRequest,
+    HoldRequest, InterruptRequest, PolicyRequest, PromptRequest, ReleaseRequest, RenameRequest,
+    RequestError, RunRequest, ToggleRequest, UnqueueRequest, Verb,
 };
 
 pub(super) use self::body::read_ahead;
-pub(super) use self::forward::{is_for_session, to_owner};
+pub(super) use self::forward::{is_forwarded, to_owner};
 use self::route::Resource;
 use crate::daemon::error::ApiError;
 
@@ -57,6 +59,14 @@ fn resources() -> Vec<Resource> {
             .delete("Delete a session that is not live.", sessions::delete),
         Resource::at("/sessions/{session}/open")
             .post("Open a saved session, with supplies from the client.", sessions::reopen),
+        Resource::at("/sessions/{session}/move").post(
+            "Move a session to another folder or machine, as soon as nothing of it runs.",
+            moving::move_here,
+        ),
+        Resource::at(HandOverRequest::PATH).post(
+            "Hand a session over to another folder, as soon as nothing of it runs. `move` also opens it there.",
+            moving::hand_over,
+        ),
         Resource::at("/sessions/{session}/log").get("Export a session.", transfer::export),
         Resource::at("/import").post("Import an exported session.", transfer::import),
         Resource::at("/sessions/{id}/events")

@@ -70,7 +70,7 @@ impl ResponseError for ApiError {
                 StatusCode::MISDIRECTED_REQUEST
             }
             SessionError::Stopped => StatusCode::SERVICE_UNAVAILABLE,
-            SessionError::OwnerUnreachable { .. } => StatusCode::BAD_GATEWAY,
+            SessionError::MachineUnreachable { .. } => StatusCode::BAD_GATEWAY,
             SessionError::Refused(refused) => status_of_refusal(refused),
             SessionError::Request(error) => status_of_request(error),
             SessionError::Store { .. }

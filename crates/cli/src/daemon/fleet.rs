@@ -100,6 +100,12 @@ impl Fleet {
         machine.is_among(&self.others.borrow())
     }
 
+    /// Whether a machine has a lease.
+    pub(super) fn responds(&self, machine: &str) -> bool {
+        let others = self.others.borrow();
+        others.iter().any(|other| other.name == machine && other.responds)
+    }
+
     /// Waits until a machine that has connected is no member any more, or has no lease.
     pub(super) async fn left(&self, machine: &CallingMachine) {
         // The sender ends with the store, and thus after this.
@@ -196,7 +202,10 @@ impl Fleet {
         let unreachable = |message: &str| RequestFailed::Unreachable(message.to_owned());
         let wanted = timeout(UNKNOWN_FOR, others.wait_for(is_wanted)).await;
         let wanted = wanted.ok().and_then(Result::ok).and_then(|others| found(&others));
-        let wanted = wanted.ok_or_else(|| unreachable("it does not respond"))?;
+        let is_known = self.others.borrow().iter().any(|other| other.name == machine);
+        let wanted = wanted.ok_or_else(|| {
+            unreachable(if is_known { "it does not respond" } else { "it is not in this fleet" })
+        })?;
         let address =
             wanted.address.ok_or_else(|| unreachable("it joined the fleet without `--listen`"))?;
         Ok(Endpoint { address, certificate: wanted.certificate })

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use holdpoint_common::{Limits, Timestamp, Who};
+use holdpoint_common::{Limits, Supplies, Timestamp, Who};
+use holdpoint_session::folders::Folders;
+use holdpoint_session::model::Catalog;
 use holdpoint_session::{Engine, LoadMeter, SessionLocator, Sessions};
 use holdpoint_tools::web::Browsers;
 use serde_json::Value;
@@ -15,8 +17,10 @@ use tracing_appender::non_blocking::ErrorCounter;
 use super::claim::Sockets;
 use super::connection::Connections;
 use super::desktop::Desktops;
+use super::error::ApiError;
 use super::peer::Peers;
 use super::store::Store;
+use crate::sessions;
 
 /// How long streams may take to send their last events, and then to send their end.
 const LAST_FRAMES_TIMEOUT: Duration = Duration::from_millis(500);
@@ -51,7 +55,7 @@ pub(super) struct Host {
 /// The constant parts of the daemon's status.
 pub(super) struct About {
     pub(super) sockets: Sockets,
-    pub(super) data: PathBuf,
+    pub(super) folders: Folders,
     /// The parts of the configuration that the daemon depends on, by key.
     pub(super) config: BTreeMap<String, Value>,
     pub(super) log: PathBuf,
@@ -148,6 +152,14 @@ impl Host {
             stopping: Stopping::default(),
             about,
         }
+    }
+
+    /// The supplies of sessions that clients of other machines open: the configuration of this machine,
+    /// and the environment of the daemon.
+    pub(super) fn supplies(&self) -> Result<Supplies, ApiError> {
+        let config = self.about.folders.config().map_err(ApiError::failed)?;
+        let catalog = Catalog::new(&config, |name| std::env::var(name).ok());
+        Ok(sessions::supplies(&config, &catalog))
     }
 
     /// The number of open connections, of processes and of other machines.

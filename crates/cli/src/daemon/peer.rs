@@ -239,7 +239,7 @@ fn admit(request: &ServiceRequest) -> Result<(), RequestError> {
         Peer::Machine(machine) => {
             // It may have been removed since it connected.
             let is_member = host.store.fleet().is_some_and(|fleet| fleet.has(machine));
-            let is_admitted = is_member && api::is_for_session(request.request());
+            let is_admitted = is_member && api::is_forwarded(request.request());
             is_admitted.then_some(()).ok_or(RequestError::Forbidden)
         }
     }

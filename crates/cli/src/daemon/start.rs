@@ -31,7 +31,8 @@ const READY: &str = "ready";
 
 /// The variables that a daemon inherits besides [`environment::DESKTOP`]: for its folders, its log,
 /// and the certificates of the `notify` command. Clients send all others for the sessions they
-/// open.
+/// open. In a fleet, a daemon inherits all variables: sessions that clients of other machines open here
+/// use them.
 const ENVIRONMENT: [&str; 6] = [
     "HOME",
     "XDG_CONFIG_HOME",
@@ -111,7 +112,7 @@ fn late_error(folders: &Folders, pid: u32) -> CliError {
     }
 }
 
-/// The command that runs this program as a daemon, with only the variables that it needs.
+/// The command that runs this program as a daemon, with the variables that it needs.
 fn daemon_command(folders: &Folders, idle_stop: Option<Duration>) -> Command {
     let mut command = Command::new(this_program());
     command.arg0("holdpoint").args(["daemon", "--detached"]);
@@ -121,9 +122,12 @@ fn daemon_command(folders: &Folders, idle_stop: Option<Duration>) -> Command {
     if let Some(idle) = idle_stop {
         command.arg("--idle-stop").arg(humantime::format_duration(idle).to_string());
     }
-    command.env_clear().current_dir("/");
-    let names = ENVIRONMENT.iter().chain(&environment::DESKTOP);
-    command.envs(names.filter_map(|name| Some((name, std::env::var_os(name)?))));
+    command.current_dir("/");
+    let is_alone = matches!(folders.fleet().get(), Ok(None));
+    if is_alone {
+        let names = ENVIRONMENT.iter().chain(&environment::DESKTOP);
+        command.env_clear().envs(names.filter_map(|name| Some((name, std::env::var_os(name)?))));
+    }
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     command
 }

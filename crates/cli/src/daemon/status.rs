@@ -14,13 +14,13 @@ use super::host::{About, Host};
 pub(super) async fn daemon_status(host: &Host) -> DaemonStatus {
     // An engine that has stopped has no load; the daemon exits soon after.
     let load = host.load.load().await.unwrap_or_default();
-    let About { sockets, data, config, log, log_lost, idle_stop } = &host.about;
+    let About { sockets, folders, config, log, log_lost, idle_stop } = &host.about;
     DaemonStatus {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         api: API_VERSION,
         pid: std::process::id(),
         socket: sockets.first().map(|socket| socket.display().to_string()).unwrap_or_default(),
-        data: data.display().to_string(),
+        data: folders.data().display().to_string(),
         machine: host.store.machine().map(str::to_owned),
         since: host.since,
         idle_stop_s: idle_stop.map(|after| after.as_secs()),

@@ -138,6 +138,7 @@ fn has_own_lines(body: &Body) -> bool {
                         | SessionFact::AsksChanged { .. }
                         | SessionFact::PolicyChanged { .. }
                         | SessionFact::Restored { .. }
+                        | SessionFact::Moved { .. }
                         | SessionFact::ClientRefused(_)
                 )
                 | Fact::Prompt(_)

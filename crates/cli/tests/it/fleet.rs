@@ -1,6 +1,7 @@
 //! Several machines that keep their sessions in one database. Each machine is a world of its own.
 
 mod forwarding;
+mod moving;
 
 use std::io::Write;
 use std::path::Path;
@@ -121,7 +122,7 @@ fn a_session_is_read_on_every_machine_and_runs_on_its_own() {
     assert!(list.contains(&format!(" m1:{folder} ")) && !list.contains("m2:"), "{list}");
     assert!(two.run(&["export", "shared"]).out.contains("Hello."));
     let refused = two.run(&["prompt", "shared", "say No."]).code(1);
-    assert!(refused.err.contains("the machine `m1`, which has session"), "{}", refused.err);
+    assert!(refused.err.contains("the machine `m1` can't be reached"), "{}", refused.err);
     assert!(refused.err.contains("it joined the fleet without `--listen`"), "{}", refused.err);
     assert!(refused.err.contains("hint: see docs/fleet.md"), "{}", refused.err);
     // Its state is in the database.

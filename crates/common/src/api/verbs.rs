@@ -4,6 +4,7 @@
 //! and the input of its state machine.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -341,6 +342,54 @@ pub struct RenameRequest {
 impl Verb for RenameRequest {
     type Reply = ();
     const PATH: &'static str = "/sessions/{id}/rename";
+}
+
+/// A request to hand a session over to another folder: it is held at its next boundary, and ends there
+/// without an end of its turn, its run or its policy Confirms. They continue when it is opened again.
+/// [`MoveRequest`] does both.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HandOverRequest {
+    /// Machine of the folder. Default: none, outside of a fleet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
+    /// Absolute path of the folder there, without links.
+    pub workspace: String,
+}
+
+impl Verb for HandOverRequest {
+    type Reply = HandedOver;
+    const PATH: &'static str = "/sessions/{id}/handover";
+}
+
+/// The response to a session that was handed over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HandedOver {
+    /// Whether the session was live.
+    pub live: bool,
+    /// Whether it was held only to hand it over, so that it can be released when it is opened.
+    pub held: bool,
+}
+
+impl VerbReply for HandedOver {}
+
+/// A request to move a session to another folder, on this machine or on another one of the fleet. The
+/// request waits until the session can be handed over: until the end of its step, or the end of the
+/// iteration of a run. If it was live, it is live there, with its turn and its run. A policy Confirm
+/// is asked again if its effect depends on the folder. Background jobs end.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct MoveRequest {
+    /// Machine of the fleet that the session moves to. Default: that of the daemon.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
+    /// Absolute path of the folder there. Default: the path of the present one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<PathBuf>,
+    /// Environment, provider settings and system prompt that the client supplies, for a session of
+    /// its own machine. Another machine uses those of its daemon. Default: none.
+    pub supplies: Supplies,
 }
 
 /// A request to change the model of a session, from its next turn on.

@@ -108,6 +108,16 @@ kinds! {
             /// Client that changed the mode.
             by: Who,
         },
+        /// The session was moved to another folder. It is opened there, and its work continues.
+        "sessionMoved" => Moved {
+            /// Machine of the folder, in a fleet.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            machine: Option<String>,
+            /// Path of the folder there.
+            workspace: String,
+            /// Client that moved the session.
+            by: Who,
+        },
         /// A hold was requested, took effect or was released.
         "holdChanged" => HoldChanged {
             /// New state of the hold.

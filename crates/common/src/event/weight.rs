@@ -64,6 +64,9 @@ fn session_fact_bytes(fact: &SessionFact) -> usize {
         }
         SessionFact::Renamed { name, .. } => name.len(),
         SessionFact::ModelChanged { model, .. } => model.len(),
+        SessionFact::Moved { machine, workspace, .. } => {
+            optional_text_bytes(machine) + workspace.len()
+        }
         SessionFact::ClientRefused(refused) => refused.program.len() + refused.request.len(),
         SessionFact::Restored { .. }
         | SessionFact::Closed { .. }

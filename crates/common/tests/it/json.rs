@@ -163,6 +163,11 @@ fn facts() -> Vec<Fact> {
         Fact::Session(SessionFact::Restored { cause: RestoreCause::Unloaded }),
         Fact::Session(SessionFact::Closed { by: who() }),
         Fact::Session(SessionFact::Renamed { name: "payments".into(), by: who() }),
+        Fact::Session(SessionFact::Moved {
+            machine: Some("m2".into()),
+            workspace: "/srv/work".into(),
+            by: who(),
+        }),
         Fact::Session(SessionFact::ModelChanged { model: "openai/gpt-5".into(), by: who() }),
         Fact::Session(SessionFact::DebugChanged { enabled: true, by: who() }),
         Fact::Session(SessionFact::AsksChanged { asks: AsksMode::Deny, by: who() }),

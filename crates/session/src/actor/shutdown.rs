@@ -1,9 +1,12 @@
-//! The messages that end a session's actor and leave the session as it is: unload and shutdown.
+//! The messages that end a session's actor and leave the session as it is: unload, shutdown, and the
+//! move to another folder.
 
 use actix::prelude::*;
 
-use super::SessionActor;
-use crate::state::Shutdown;
+use holdpoint_common::Refused;
+
+use super::{Replied, SessionActor};
+use crate::state::{HandOver, Handover, Shutdown};
 
 /// Ends the actor if the session is at rest, has no clients and is completely saved. The session
 /// stays in its log. The reply says whether the actor ends.
@@ -36,6 +39,30 @@ impl Handler<Shutdown> for SessionActor {
         tracing::info!("shut down");
         // A closed session refuses this, and ends anyway.
         let _ = self.handle_input(Shutdown, ctx);
+    }
+}
+
+impl Message for HandOver {
+    type Result = Result<Handover, Refused>;
+}
+
+/// The reply means that the facts are saved. The manager notices the end of the actor.
+impl Handler<HandOver> for SessionActor {
+    type Result = Replied<Result<Handover, Refused>>;
+
+    fn handle(&mut self, request: HandOver, ctx: &mut Self::Context) -> Self::Result {
+        if self.outbox.is_ending() {
+            return Replied::Never;
+        }
+        match self.handle_input(&request, ctx) {
+            Ok(reply) => {
+                let HandOver { machine, workspace, by } = &request;
+                tracing::info!(machine, workspace, %by, ?reply, "move");
+                self.handed_over = reply == Handover::Done;
+                self.reply(move |_| Ok(reply), ctx)
+            }
+            Err(refused) => Replied::Now(Err(refused)),
+        }
     }
 }
 

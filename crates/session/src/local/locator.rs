@@ -1,12 +1,14 @@
-//! Finding the machine that has a session.
+//! Finding the machine that has a session, and the folder of a session that moves here.
+
+use std::path::PathBuf;
 
 use actix::WeakAddr;
 use actix::prelude::*;
 use holdpoint_common::SessionError;
 
-use crate::manager::{Elsewhere, Locate, Manager};
+use crate::manager::{Elsewhere, Locate, Manager, ResolveFolder};
 
-/// Finds the machine that has a session. Does not keep the engine alive.
+/// Finds the machine that has a session, and folders of this machine. Does not keep the engine alive.
 #[derive(Clone)]
 pub struct SessionLocator(WeakAddr<Manager>);
 
@@ -15,8 +17,8 @@ impl SessionLocator {
         Self(manager.downgrade())
     }
 
-    /// The other machine that has the session with this id, name or unique prefix of an id. `None` if
-    /// no other machine has it. For the id or the name of a session that is live here, or was, the store
+    /// The other machine that has the session with this id, name or unique prefix of an id, or that is
+    /// its home. `None` if that is this machine. For the id or the name of a session that is live here, or was, the store
     /// is not read.
     ///
     /// # Errors
@@ -25,5 +27,16 @@ impl SessionLocator {
         let manager = self.0.upgrade().ok_or(SessionError::Stopped)?;
         let locate = Locate { given: given.to_owned() };
         manager.send(locate).await.map_err(|_| SessionError::Stopped)?
+    }
+
+    /// The path of a folder of this machine without links, as [`HandOverRequest`] has it.
+    ///
+    /// # Errors
+    /// [`SessionError::Workspace`] if there is no such folder, or it can't be used.
+    ///
+    /// [`HandOverRequest`]: holdpoint_common::api::HandOverRequest
+    pub async fn folder(&self, path: PathBuf) -> Result<String, SessionError> {
+        let manager = self.0.upgrade().ok_or(SessionError::Stopped)?;
+        manager.send(ResolveFolder(path)).await.map_err(|_| SessionError::Stopped)?
     }
 }

@@ -7,13 +7,13 @@ use actix::prelude::*;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use holdpoint_common::api::{
-    AnswerRequest, AsksRequest, ChangeModelRequest, CloseRequest, DebugRequest, HoldRequest,
-    InterruptRequest, PolicyRequest, PromptRequest, ReleaseRequest, RenameRequest, RunRequest,
-    ToggleRequest, UnqueueRequest, Verb,
+    AnswerRequest, AsksRequest, ChangeModelRequest, CloseRequest, DebugRequest, HandOverRequest,
+    HoldRequest, InterruptRequest, PolicyRequest, PromptRequest, ReleaseRequest, RenameRequest,
+    RunRequest, ToggleRequest, UnqueueRequest, Verb,
 };
 use holdpoint_common::{Refused, SessionError, SessionId, Supplies};
 
-use super::{ClientContext, LocalSession, LocalSessions};
+use super::{ClientContext, LocalSession, LocalSessions, moving};
 use crate::actor::Act;
 use crate::backend::Backend;
 use crate::manager::{CheckAnswer, Manager, OnSession};
@@ -75,6 +75,12 @@ by_actor!(
 );
 by_manager!(RenameRequest, ChangeModelRequest, PolicyRequest, CloseRequest);
 
+impl CarryOut for HandOverRequest {
+    fn carry_out(request: ByClient<Self>, target: Target) -> CarriedOut<Self> {
+        moving::hand_over(target, request).boxed()
+    }
+}
+
 /// A session gets an actor for an answer only if it would accept the answer.
 impl CarryOut for AnswerRequest {
     fn carry_out(request: ByClient<Self>, target: Target) -> CarriedOut<Self> {
@@ -108,7 +114,7 @@ async fn ask_actor<V: Act>(
     Ok(session.send(|| request.clone()).await??)
 }
 
-async fn ask_manager<T, M>(client: &ClientContext, message: M) -> Result<T, SessionError>
+pub(super) async fn ask_manager<T, M>(client: &ClientContext, message: M) -> Result<T, SessionError>
 where
     T: Send + 'static,
     M: Message<Result = Result<T, SessionError>> + Send + 'static,
@@ -134,14 +140,14 @@ impl Target {
         }
     }
 
-    fn id(&self) -> &SessionId {
+    pub(super) fn id(&self) -> &SessionId {
         match self {
             Self::Session(session) => &session.id,
             Self::Live(_, id) => id,
         }
     }
 
-    fn client(&self) -> &ClientContext {
+    pub(super) fn client(&self) -> &ClientContext {
         match self {
             Self::Session(session) => &session.client,
             Self::Live(sessions, _) => &sessions.0,

@@ -11,8 +11,20 @@ use crate::state::ByClient;
 use crate::store::StoreError;
 
 impl Registry {
-    /// Closes the session. Returns when its actor and everything it started have ended.
+    /// Closes the session. Returns when its actor and everything it started have ended, and other machines
+    /// see that.
     pub(super) async fn close(
+        self: &Rc<Self>,
+        id: &SessionId,
+        request: &ByClient<CloseRequest>,
+    ) -> Result<(), SessionError> {
+        let closed = self.close_live_or_saved(id, request).await;
+        // Written after the log was given up.
+        self.give_back_names(id).await;
+        closed
+    }
+
+    async fn close_live_or_saved(
         self: &Rc<Self>,
         id: &SessionId,
         request: &ByClient<CloseRequest>,

@@ -22,13 +22,16 @@ pub(crate) struct SeenSnapshot {
     pub(crate) live: bool,
 }
 
-/// A session that another machine has: it is live there, or is being changed.
+/// A session of another machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Elsewhere {
     /// The id of the session.
     pub session: SessionId,
     /// The name of the machine.
     pub machine: String,
+    /// Whether the machine has the session: it is live there, or is being changed. Otherwise, the
+    /// session is only saved, and its folder is there.
+    pub live: bool,
 }
 
 /// The manager's knowledge about an id or name that a client gave.
@@ -87,7 +90,8 @@ impl Registry {
         Ok(SeenSnapshot { snapshot: Arc::new(snapshot), live: false })
     }
 
-    /// The other machine that has the session with this id, name or unique prefix of an id.
+    /// The other machine that has the session with this id, name or unique prefix of an id, or that is
+    /// its home.
     pub(super) async fn locate(&self, given: &str) -> Result<Option<Elsewhere>, SessionError> {
         let store = &*self.engine.store;
         let known = self.match_ids(given);
@@ -100,8 +104,10 @@ impl Registry {
         let saved = store.open(&session).await?.saved().await?;
         // Another machine may be ending the cut work of a session of this one.
         let saved = saved.filter(|saved| saved.home.as_deref() != store.machine());
-        let owner = saved.and_then(|saved| saved.owner);
-        Ok(owner.map(|machine| Elsewhere { session, machine }))
+        Ok(saved.and_then(|SavedSession { owner, home, .. }| {
+            let live = owner.is_some();
+            Some(Elsewhere { session, machine: owner.or(home)?, live })
+        }))
     }
 
     /// The snapshot of a session that is or was live in this process.

@@ -120,7 +120,7 @@ pub(crate) enum ActorEnd {
     Unloaded,
     /// The session was closed.
     Closed,
-    /// Another machine has taken the session over.
+    /// The session has moved, or another machine has taken it over.
     Lost,
     /// The actor panicked.
     Failed,

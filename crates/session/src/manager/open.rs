@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use holdpoint_common::{
     AgentSettings, Body, Event, Fact, OpenSession, Refused, RestoreCause, SessionError,
@@ -24,7 +25,12 @@ use crate::sandboxes::SandboxedSession;
 use crate::saved::{LoadedSession, Tail, damaged_error, load_for_owner};
 use crate::session_env::{SessionEnv, Worker};
 use crate::state::{Phase, State};
-use crate::store::{NewLog, Numbers};
+use crate::store::{NewLog, Numbers, SessionLog, StoreError};
+
+/// How long another machine may take to give up a session whose home is this machine, and the pause
+/// between two looks.
+const RELEASE_LIMIT: Duration = Duration::from_secs(5);
+const RELEASE_PAUSE: Duration = Duration::from_millis(20);
 
 impl Registry {
     /// Opens a new session.
@@ -34,7 +40,8 @@ impl Registry {
         supplies: &Supplies,
     ) -> Result<Live, SessionError> {
         let engine = &self.engine;
-        let open = OpenSession { workspace: resolve_folder(engine, open.workspace).await?, ..open };
+        let workspace = self.resolve_workspace(open.workspace).await?;
+        let open = OpenSession { workspace: PathBuf::from(&workspace), ..open };
         let catalog = self.catalog_for(supplies.models.clone());
         let worker = match &open.agent {
             Some(agent) => self.hosted(agent, supplies)?,
@@ -42,13 +49,6 @@ impl Registry {
                 let name = open.model.clone().unwrap_or_else(|| catalog.default_name().name);
                 Worker::Model(catalog.get(&name)?)
             }
-        };
-        let Some(workspace) = open.workspace.to_str().map(str::to_owned) else {
-            let message = "its path is not UTF-8, so it can't be saved".to_owned();
-            return Err(SessionError::Workspace {
-                path: open.workspace.display().to_string(),
-                message,
-            });
         };
         if let Some(name) = &open.name {
             check_free(name, &*engine.store).await?;
@@ -99,6 +99,15 @@ impl Registry {
         owned.start(0, StartState { state, tail, numbers, log, restored: None, env }).await
     }
 
+    /// The path of a folder, as the settings of a session have it.
+    pub(super) async fn resolve_workspace(&self, path: PathBuf) -> Result<String, SessionError> {
+        let folder = resolve_folder(&self.engine, path).await?;
+        folder.into_os_string().into_string().map_err(|path| SessionError::Workspace {
+            path: path.display().to_string(),
+            message: "its path is not UTF-8, so it can't be saved".to_owned(),
+        })
+    }
+
     /// Chooses a name for a new session: the wanted one, or the folder's, with a number if that is
     /// taken.
     async fn reserve_name(
@@ -142,10 +151,32 @@ impl Registry {
         }
     }
 
+    /// Owns a log. If this machine is the home of the session, another one has it only for a moment: it
+    /// hands the session over, or ends its cut work.
+    async fn own_at_home(&self, id: &SessionId) -> Result<Arc<dyn SessionLog>, SessionError> {
+        let store = &self.engine.store;
+        let by = Instant::now() + RELEASE_LIMIT;
+        loop {
+            let error = match store.own(id).await {
+                Ok(log) => return Ok(log),
+                Err(error) => error,
+            };
+            let is_owned = matches!(error, StoreError::Owned { .. }) && Instant::now() < by;
+            let is_home = is_owned && {
+                let saved = store.open(id).await?.saved().await?;
+                saved.and_then(|saved| saved.home).as_deref() == store.machine()
+            };
+            if !is_home {
+                return Err(error.into());
+            }
+            tokio::time::sleep(RELEASE_PAUSE).await;
+        }
+    }
+
     /// Loads a saved session and resolves its workspace.
     async fn load_saved(&self, id: &SessionId) -> Result<(LoadedSession, PathBuf), SessionError> {
         let engine = &self.engine;
-        let log = engine.store.own(id).await?;
+        let log = self.own_at_home(id).await?;
         if let Some(home) = log.away() {
             return Err(SessionError::HomeAway { session: id.clone(), home: home.to_owned() });
         }
@@ -226,7 +257,7 @@ impl Owned {
             Some(true) => RestoreCause::Panic,
             Some(false) => RestoreCause::Unloaded,
             // The session was not live in this process yet.
-            None if closed || state.is_at_rest() => RestoreCause::Unloaded,
+            None if closed || state.is_at_rest() || state.was_moved() => RestoreCause::Unloaded,
             None => RestoreCause::Restart,
         };
         let restored = Some(Restored { cause, draft, first_item: first_item(&state, &numbers) });

@@ -54,7 +54,7 @@ impl Connection {
     }
 
     pub(super) fn for_client(self, who: &Who) -> Self {
-        Self { client: utf8_percent_encode(&who.name, NAME_ESCAPES).to_string().into(), ..self }
+        Self { client: client_header(&who.name).into(), ..self }
     }
 
     pub(super) fn with_supplies(self, mut supplies: Supplies) -> Self {
@@ -121,6 +121,12 @@ impl Connection {
     }
 }
 
+/// The name of a client, as the header [`CLIENT_HEADER`] has it.
+#[must_use]
+pub fn client_header(name: &str) -> String {
+    utf8_percent_encode(name, NAME_ESCAPES).to_string()
+}
+
 /// The variables that give access to the desktop, as a header.
 fn desktop_header(env: &[(String, String)]) -> String {
     let vars = environment::desktop(env.iter().cloned())
@@ -129,6 +135,14 @@ fn desktop_header(env: &[(String, String)]) -> String {
     vars.map(|(name, value)| format!("{name}={}", escape_segment(&value)))
         .collect::<Vec<_>>()
         .join("&")
+}
+
+/// Reads the reply of another daemon. A reply with an error status is returned as that error.
+///
+/// # Errors
+/// The error of the reply; [`SessionError::Disconnected`] if it can't be read.
+pub async fn reply_of<T: DeserializeOwned>(response: Response) -> Result<T, SessionError> {
+    read_reply(check_status(Ok(response)).await?).await
 }
 
 /// Turns a reply with an error status into that error.

@@ -4,7 +4,7 @@ use std::io::{self, BufRead, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use holdpoint_common::api::{Inbox, InboxAsk, SessionList, TurnEnd};
+use holdpoint_common::api::{Inbox, InboxAsk, MoveRequest, SessionList, TurnEnd};
 use holdpoint_common::{
     OpenSession, SessionError, SessionId, SessionSummary, Snapshot, Supplies, TurnId, Who,
 };
@@ -24,6 +24,17 @@ pub(crate) struct RemoteSessions(Connection);
 impl RemoteSessions {
     pub(crate) fn new(socket: PathBuf, who: &Who) -> Self {
         Self(Connection::new(socket.into(), who))
+    }
+}
+
+impl RemoteSessions {
+    pub(crate) async fn move_session(
+        &self,
+        given: &str,
+        request: MoveRequest,
+    ) -> Result<Arc<Snapshot>, SessionError> {
+        let request = MoveRequest { supplies: (*self.0.supplies).clone(), ..request };
+        self.0.post(&format!("{}/move", path_of(given)?), &request).await
     }
 }
 

@@ -31,6 +31,7 @@ impl State {
         self.last = event.seq;
         self.advance_ids(event.turn, fact);
         self.restarted = self.restarted && is_restart_cleanup(fact);
+        self.moved = self.moved && matches!(fact, Fact::Session(_) | Fact::Ask(_) | Fact::Job(_));
         match fact {
             Fact::Session(fact) => self.apply_session_fact(fact),
             Fact::Prompt(fact) => self.apply_prompt_fact(fact, event),
@@ -75,6 +76,10 @@ impl State {
             SessionFact::Renamed { name, .. } => {
                 Arc::make_mut(&mut self.settings).name.clone_from(name);
                 self.title = Some(name.clone());
+            }
+            SessionFact::Moved { workspace, .. } => {
+                Arc::make_mut(&mut self.settings).workspace.clone_from(workspace);
+                self.moved = true;
             }
             SessionFact::ModelChanged { model, .. } => {
                 Arc::make_mut(&mut self.settings).model.clone_from(model);

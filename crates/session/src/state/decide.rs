@@ -6,6 +6,7 @@ mod ends;
 mod gates;
 mod holds;
 mod jobs;
+mod moving;
 mod prompt;
 mod report;
 mod restore;

@@ -50,6 +50,18 @@ pub enum Effect {
     Stop,
 }
 
+/// The reply to the request to hand a session over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Handover {
+    /// The session has moved, and its actor ends.
+    Done,
+    /// The session can't move yet. It is held at its next boundary.
+    Waits {
+        /// Whether it was not held before.
+        holds: bool,
+    },
+}
+
 /// The reply to an input that only reports something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reception {

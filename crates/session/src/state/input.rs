@@ -63,6 +63,17 @@ pub struct WaitOver {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Shutdown;
 
+/// A client moves the session to another folder. Until nothing of it runs, it is held instead.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HandOver {
+    /// The machine of the folder, in a fleet.
+    pub machine: Option<String>,
+    /// The path of the folder there.
+    pub workspace: String,
+    /// The client.
+    pub by: Who,
+}
+
 /// A running tool asks the user. The reply is the id of the ask; `None` if the ask is too late and
 /// counts as interrupted.
 #[derive(Debug, Clone, PartialEq)]

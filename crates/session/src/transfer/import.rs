@@ -308,6 +308,8 @@ fn adopt_session_fact(fact: &mut SessionFact, id: &SessionId) {
                 *name = id.to_string();
             }
         }
+        // The fleet of the file is not the one here.
+        SessionFact::Moved { machine, .. } => *machine = None,
         SessionFact::DebugChanged { enabled, .. } => *enabled = false,
         SessionFact::AsksChanged { asks, .. } => *asks = AsksMode::Wait,
         SessionFact::PolicyChanged { policy, .. } => *policy = PolicyMode::Ask,

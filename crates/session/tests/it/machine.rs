@@ -4,6 +4,7 @@ mod describe;
 mod fold;
 mod gaps;
 mod input;
+mod moving;
 mod runs;
 mod stories;
 mod table;

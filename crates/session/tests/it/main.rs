@@ -27,6 +27,7 @@ mod load;
 mod logging;
 mod machine;
 mod model;
+mod moving;
 mod not_run;
 mod numbers;
 mod odd_exports;

@@ -11,7 +11,7 @@ use actix_web::{FromRequest, HttpRequest};
 use holdpoint_common::api::{
     API_VERSION, CLIENT_HEADER, DESKTOP_HEADER, RequestError, VERSION_HEADER,
 };
-use holdpoint_common::{SessionId, Who};
+use holdpoint_common::{SessionId, Supplies, Who};
 use holdpoint_session::{SessionError, SessionHandle, Sessions};
 use percent_encoding::percent_decode;
 
@@ -49,6 +49,16 @@ impl Caller {
     /// not opened: that needs the client's supplies.
     pub(super) async fn session(&self, id: &SessionId) -> Result<SessionHandle, SessionError> {
         self.sessions().reach(id).await
+    }
+
+    /// All sessions, which are opened with the supplies of the client. Those of a client of another
+    /// machine stay there, and the daemon uses its own.
+    pub(super) fn opening(&self, supplies: Supplies) -> Result<Sessions, ApiError> {
+        let supplies = match self.peer {
+            Peer::Process { .. } => supplies,
+            Peer::Machine(_) => self.host.supplies()?,
+        };
+        Ok(self.sessions().with_supplies(supplies))
     }
 
     /// Takes a place among the streams, for a long-lived response.

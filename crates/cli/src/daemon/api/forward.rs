@@ -1,58 +1,48 @@
-//! Requests for sessions that another machine of the fleet has, which are forwarded to it.
-
-use std::sync::Arc;
-use std::time::Duration;
+//! Requests for sessions and machines of the fleet that are not this one, which are forwarded there.
 
 use actix_web::body::{EitherBody, MessageBody};
 use actix_web::dev::{Payload, ServiceRequest, ServiceResponse};
-use actix_web::http::header::CONTENT_TYPE;
-use actix_web::http::{Method, StatusCode};
+use actix_web::http::Method;
 use actix_web::middleware::Next;
-use actix_web::web::{Bytes, BytesMut, Data};
-use actix_web::{Error, HttpMessage, HttpRequest, HttpResponse, Responder, ResponseError, rt};
-use futures_util::FutureExt;
+use actix_web::web::{Bytes, Data};
+use actix_web::{Error, HttpMessage, HttpRequest, HttpResponse, ResponseError};
 use futures_util::future::ready;
-use futures_util::stream::{once, try_unfold};
-use holdpoint_common::api::{CLIENT_HEADER, RequestError, VERSION_HEADER};
+use futures_util::stream::once;
+use holdpoint_common::api::{CLIENT_HEADER, VERSION_HEADER};
 use holdpoint_common::{AskId, SessionId};
 use holdpoint_session::remote::http::{self, Response};
-use holdpoint_session::{ClientEnd, Elsewhere, SessionError};
+use holdpoint_session::{Elsewhere, SessionError};
 use percent_encoding::percent_decode_str;
+use serde::Deserialize;
 use serde_json::Value;
-use tokio::time::timeout;
 
 use super::body::{max_body_bytes, read_bytes};
-use super::events::{LAST_EVENT_HEADER, send_end};
-use super::stream::{BEAT, Gone, Stream, Writer};
-use crate::daemon::connection::{Connection, MAX_STREAMS, StreamPlace};
+use super::events::LAST_EVENT_HEADER;
+use super::forwarded::{Forwarded, take_stream_place};
 use crate::daemon::error::ApiError;
 use crate::daemon::fleet::{Fleet, RequestFailed};
-use crate::daemon::host::{Host, StopSubscription};
+use crate::daemon::host::Host;
 use crate::daemon::peer::Peer;
 
 /// How often a request is sent, because its session may move meanwhile.
 const MAX_TRIES: usize = 2;
 
-/// The longest time without data in a stream of events: some signs of life are missing.
-const SILENCE: Duration = BEAT.saturating_mul(3);
-
-/// The content type of a stream of events.
-const EVENT_STREAM: &str = "text/event-stream";
-
 /// The headers that are forwarded.
 const HEADERS: [&str; 5] =
     [CLIENT_HEADER, VERSION_HEADER, LAST_EVENT_HEADER, "user-agent", "content-type"];
 
-/// A request for a session, by its path.
-struct ForSession<'a> {
-    /// The session, as the path names it.
-    given: String,
-    part: Part<'a>,
+/// The part of this API that a request is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Target {
+    /// The machine that its body names, for a new session or one that moves there.
+    Machine,
+    /// A session, as the path names it.
+    Session(String, Part),
 }
 
 /// The part of a session that a request is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part<'a> {
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Part {
     /// Its snapshot.
     Whole,
     /// Its actor, with the client's supplies.
@@ -60,11 +50,17 @@ enum Part<'a> {
     /// One of its open asks.
     Ask,
     /// What the rest of the path names.
-    Rest(&'a str),
+    Rest(String),
 }
 
-/// Forwards a request of this machine for a session that another machine has. All others are handled
-/// here, and so are deletion and export, which need no actor.
+/// The field of a body that names the machine.
+#[derive(Deserialize)]
+struct Named {
+    machine: Option<String>,
+}
+
+/// Forwards a request of this machine for a session that another machine has, and one that names
+/// another machine. All others are handled here, and so are deletion and export, which need no actor.
 pub(in crate::daemon) async fn to_owner<B: MessageBody>(
     mut request: ServiceRequest,
     next: Next<B>,
@@ -83,17 +79,20 @@ pub(in crate::daemon) async fn to_owner<B: MessageBody>(
 }
 
 /// Whether a request is one that other machines forward.
-pub(in crate::daemon) fn is_for_session(request: &HttpRequest) -> bool {
-    for_session(request).is_some()
+pub(in crate::daemon) fn is_forwarded(request: &HttpRequest) -> bool {
+    target_of(request).is_some()
 }
 
-fn for_session(request: &HttpRequest) -> Option<ForSession<'_>> {
+fn target_of(request: &HttpRequest) -> Option<Target> {
     let path = request.path().strip_prefix("/v1/")?;
     let decoded = |text: &str| Some(percent_decode_str(text).decode_utf8().ok()?.into_owned());
+    if path == "sessions" {
+        return (request.method() == Method::POST).then_some(Target::Machine);
+    }
     let Some(path) = path.strip_prefix("sessions/") else {
         let ask = path.strip_prefix("asks/")?.strip_suffix("/answer")?;
         let ask: AskId = decoded(ask)?.parse().ok()?;
-        return Some(ForSession { given: ask.session.to_string(), part: Part::Ask });
+        return Some(Target::Session(ask.session.to_string(), Part::Ask));
     };
     let (given, rest) = path.split_once('/').unwrap_or((path, ""));
     let (given, is_deletion) = (decoded(given)?, request.method() == Method::DELETE);
@@ -101,13 +100,14 @@ fn for_session(request: &HttpRequest) -> Option<ForSession<'_>> {
         // These need no actor.
         "" if is_deletion => return None,
         "log" => return None,
+        "move" => return Some(Target::Machine),
         "" => Part::Whole,
         "open" => Part::Opening,
         // A session is named only by its id.
-        rest if given.parse::<SessionId>().is_ok() => Part::Rest(rest),
+        rest if given.parse::<SessionId>().is_ok() => Part::Rest(rest.to_owned()),
         _ => return None,
     };
-    Some(ForSession { given, part })
+    Some(Target::Session(given, part))
 }
 
 /// Forwards a request, unless it is to be handled here.
@@ -116,27 +116,70 @@ async fn forward(
     host: &Host,
     fleet: &Fleet,
 ) -> Result<Option<HttpResponse>, ApiError> {
-    // A machine sends requests only to the owner.
+    // A machine sends requests only to the machine that they are for.
     if matches!(request.conn_data::<Peer>(), Some(Peer::Machine(_))) {
         return Ok(None);
     }
-    let Some(ForSession { given, part }) = for_session(request.request()) else {
-        return Ok(None);
+    match target_of(request.request()) {
+        Some(Target::Session(given, part)) => {
+            forward_to_owner(request, host, fleet, &given, part).await
+        }
+        Some(Target::Machine) => forward_to_named(request, host, fleet).await,
+        None => Ok(None),
+    }
+}
+
+/// Forwards a request that names another machine of the fleet.
+async fn forward_to_named(
+    request: &mut ServiceRequest,
+    host: &Host,
+    fleet: &Fleet,
+) -> Result<Option<HttpResponse>, ApiError> {
+    let body = read_body(request, host).await?;
+    // A body that can't be read is refused by the handler here.
+    let named = serde_json::from_slice::<Named>(&body).ok().and_then(|named| named.machine);
+    let Some(machine) = named.filter(|machine| **machine != *fleet.name) else {
+        return Ok(handle_here(request, body));
     };
-    let has_state = matches!(part, Part::Whole | Part::Rest("asks"));
-    let is_wait = matches!(part, Part::Rest(rest) if rest.starts_with("turns/"));
+    // It may wait for hours, until the session can be moved.
+    let place = take_stream_place(request.request())?;
+    let outgoing = Outgoing {
+        method: http::Method::POST,
+        path: request.path().to_owned(),
+        body: without_supplies(&body),
+    };
+    let response = outgoing.send(request.request(), fleet, &machine).await?;
+    let forwarded = Forwarded { fleet: fleet.clone(), machine, response };
+    forwarded.reply(request.request(), host, Some(place)).map(Some)
+}
+
+/// Forwards a request for a session that another machine has. If the session is only saved, its home
+/// can open it.
+async fn forward_to_owner(
+    request: &mut ServiceRequest,
+    host: &Host,
+    fleet: &Fleet,
+    given: &str,
+    part: Part,
+) -> Result<Option<HttpResponse>, ApiError> {
+    let is_rest = |is_it: fn(&str) -> bool| matches!(&part, Part::Rest(rest) if is_it(rest));
+    let has_state = part == Part::Whole || is_rest(|rest| rest == "asks");
+    let is_wait = is_rest(|rest| rest.starts_with("turns/"));
+    let is_owner =
+        |found: &Elsewhere| found.live || part == Part::Opening && fleet.responds(&found.machine);
     // The handler here reports an error.
-    let locate = async || host.locator.locate(&given).await.ok().flatten();
+    let locate = async || host.locator.locate(given).await.ok().flatten().filter(is_owner);
     let Some(mut owner) = locate().await else { return Ok(None) };
     // It may wait for hours, as a stream does.
     let place = if is_wait { Some(take_stream_place(request.request())?) } else { None };
-    let mut payload = request.take_payload();
-    let body = read_bytes(request.request(), &mut payload, max_body_bytes(&host.limits)).await?;
+    let body = read_body(request, host).await?;
     for _ in 0..MAX_TRIES {
-        let response = match send(request.request(), fleet, &owner, &body).await {
+        let Elsewhere { session, machine, .. } = owner;
+        let outgoing = Outgoing::to_owner(request.request(), &session, &part, &body);
+        let response = match outgoing.send(request.request(), fleet, &machine).await {
             Ok(response) => response,
             // The database has the state, too.
-            Err(SessionError::OwnerUnreachable { .. })
+            Err(SessionError::MachineUnreachable { .. })
                 if has_state && request.method() == Method::GET =>
             {
                 break;
@@ -144,7 +187,7 @@ async fn forward(
             Err(error) => return Err(error.into()),
         };
         if response.status() != http::StatusCode::MISDIRECTED_REQUEST {
-            let forwarded = Forwarded { owner, fleet: fleet.clone(), response };
+            let forwarded = Forwarded { fleet: fleet.clone(), machine, response };
             return forwarded.reply(request.request(), host, place).map(Some);
         }
         match locate().await {
@@ -152,40 +195,76 @@ async fn forward(
             None => break,
         }
     }
-    request.set_payload(Payload::Stream { payload: Box::pin(once(ready(Ok(body)))) });
-    Ok(None)
+    Ok(handle_here(request, body))
 }
 
-/// Sends a request to the owner of its session.
-async fn send(
-    request: &HttpRequest,
+async fn read_body(request: &mut ServiceRequest, host: &Host) -> Result<Bytes, ApiError> {
+    let mut payload = request.take_payload();
+    read_bytes(request.request(), &mut payload, max_body_bytes(&host.limits)).await
+}
+
+/// Leaves a request, whose body was read, to the handler here.
+fn handle_here(request: &mut ServiceRequest, body: Bytes) -> Option<HttpResponse> {
+    request.set_payload(Payload::Stream { payload: Box::pin(once(ready(Ok(body)))) });
+    None
+}
+
+/// A request to another machine.
+struct Outgoing {
+    method: http::Method,
+    path: String,
+    body: Bytes,
+}
+
+impl Outgoing {
+    /// The request for a session of that machine. The supplies of a client stay on its machine.
+    fn to_owner(request: &HttpRequest, session: &SessionId, part: &Part, body: &Bytes) -> Self {
+        let query = request.uri().query().map(|query| format!("?{query}")).unwrap_or_default();
+        let method = request.method().as_str().parse().unwrap_or_default();
+        let (path, body) = match part {
+            Part::Whole => (format!("/v1/sessions/{session}"), body.clone()),
+            Part::Opening => (format!("/v1/sessions/{session}/open"), Bytes::from_static(b"{}")),
+            Part::Rest(rest) => {
+                let body = if rest == "model" { without_supplies(body) } else { body.clone() };
+                (format!("/v1/sessions/{session}/{rest}{query}"), body)
+            }
+            Part::Ask => (format!("{}{query}", request.path()), body.clone()),
+        };
+        Self { method, path, body }
+    }
+
+    /// Sends the request in the name of the client.
+    async fn send(
+        self,
+        request: &HttpRequest,
+        fleet: &Fleet,
+        machine: &str,
+    ) -> Result<Response, SessionError> {
+        let header = |name: &'static str| Some((name, request.headers().get(name)?.to_str().ok()?));
+        let headers: Vec<_> = HEADERS.into_iter().filter_map(header).collect();
+        let Self { method, path, body } = self;
+        send(fleet, machine, (method, &path), &headers, body).await
+    }
+}
+
+/// Sends a request to another machine.
+///
+/// # Errors
+/// [`SessionError::MachineUnreachable`] if the machine has not carried out the request;
+/// [`SessionError::Disconnected`] if that is unknown.
+pub(super) async fn send(
     fleet: &Fleet,
-    owner: &Elsewhere,
-    body: &Bytes,
+    machine: &str,
+    (method, path): (http::Method, &str),
+    headers: &[(&str, &str)],
+    body: Bytes,
 ) -> Result<Response, SessionError> {
-    let Elsewhere { session, machine } = owner;
-    let query = request.uri().query().map(|query| format!("?{query}")).unwrap_or_default();
-    let method: http::Method = request.method().as_str().parse().unwrap_or_default();
-    // The supplies of a client stay on its machine.
-    let (method, path, body) = match for_session(request).map(|named| named.part) {
-        Some(Part::Whole) => (method, format!("/v1/sessions/{session}"), body.clone()),
-        // It is open there, with supplies of that machine.
-        Some(Part::Opening) => (http::Method::GET, format!("/v1/sessions/{session}"), Bytes::new()),
-        Some(Part::Rest(rest)) => {
-            let body = if rest == "model" { without_supplies(body) } else { body.clone() };
-            (method, format!("/v1/sessions/{session}/{rest}{query}"), body)
-        }
-        Some(Part::Ask) | None => (method, format!("{}{query}", request.path()), body.clone()),
-    };
-    let header = |name: &'static str| Some((name, request.headers().get(name)?.to_str().ok()?));
-    let headers: Vec<_> = HEADERS.into_iter().filter_map(header).collect();
-    let unreachable = |message: String| SessionError::OwnerUnreachable {
-        session: session.clone(),
-        owner: machine.clone(),
-        message,
+    let unreachable = |message: String| {
+        let machine = machine.to_owned();
+        SessionError::MachineUnreachable { machine, message }
     };
     let changes_nothing = method == http::Method::GET;
-    let sent = fleet.request(machine, (method, &path), &headers, body).await;
+    let sent = fleet.request(machine, (method, path), headers, body).await;
     let response = sent.map_err(|error| match error {
         RequestFailed::Broken(message) if !changes_nothing => SessionError::Disconnected {
             message: format!("the machine `{machine}` did not reply: {message}"),
@@ -206,7 +285,7 @@ async fn send(
     }
 }
 
-/// The body of a change of the model, without the provider settings and keys of the client.
+/// A body without the environment, the provider settings and the keys of the client.
 fn without_supplies(body: &Bytes) -> Bytes {
     let Ok(mut request) = serde_json::from_slice::<serde_json::Map<_, Value>>(body) else {
         // The owner refuses it.
@@ -216,101 +295,6 @@ fn without_supplies(body: &Bytes) -> Bytes {
     Value::Object(request).to_string().into()
 }
 
-/// Takes a place among the streams of this machine.
-fn take_stream_place(request: &HttpRequest) -> Result<StreamPlace, ApiError> {
-    let connection = request.conn_data::<Arc<Connection>>();
-    let place = connection.and_then(|connection| connection.take_stream_place());
-    place.ok_or_else(|| RequestError::TooManyStreams { limit: MAX_STREAMS }.into())
-}
-
-/// A response of the owner of a session.
-struct Forwarded {
-    owner: Elsewhere,
-    fleet: Fleet,
-    response: Response,
-}
-
-impl Forwarded {
-    /// The next piece of the body. `None` at its end, or if the owner has no lease any more.
-    async fn chunk(&mut self) -> Result<Option<Bytes>, http::HttpError> {
-        tokio::select! {
-            chunk = self.response.chunk() => chunk,
-            () = self.fleet.lost(&self.owner.machine) => Ok(None),
-        }
-    }
-
-    /// The reply to the client. `place` is kept until it is sent.
-    fn reply(
-        self,
-        request: &HttpRequest,
-        host: &Host,
-        place: Option<StreamPlace>,
-    ) -> Result<HttpResponse, ApiError> {
-        let content = self.response.header(CONTENT_TYPE.as_str());
-        if content == Some(EVENT_STREAM) {
-            return self.events(request, host);
-        }
-        let status =
-            StatusCode::from_u16(self.response.status().as_u16()).map_err(ApiError::failed)?;
-        let mut reply = HttpResponse::build(status);
-        if let Some(content) = content {
-            reply.content_type(content);
-        }
-        let chunks = try_unfold((self, place), |(mut forwarded, place)| async {
-            let chunk = forwarded.chunk().await?;
-            Ok::<_, http::HttpError>(chunk.map(|chunk| (chunk, (forwarded, place))))
-        });
-        Ok(reply.streaming(chunks))
-    }
-
-    /// A stream of events, which is passed on to the client.
-    fn events(self, request: &HttpRequest, host: &Host) -> Result<HttpResponse, ApiError> {
-        let place = take_stream_place(request)?;
-        let connection = request.conn_data::<Arc<Connection>>().map(Arc::downgrade);
-        let (writer, stream) = Stream::new(connection.unwrap_or_default(), place);
-        // After an error, the client is gone.
-        rt::spawn(self.pass_on(writer, host.stopping.subscribe()).map(drop));
-        Ok(stream.respond_to(request))
-    }
-
-    /// Passes events on until the stream ends. If the stream breaks, the client sees that it ends
-    /// without an `end`, and attaches again.
-    async fn pass_on(
-        mut self,
-        mut writer: Writer,
-        mut stopping: StopSubscription,
-    ) -> Result<(), Gone> {
-        let mut frames = WholeFrames::default();
-        loop {
-            let next = timeout(SILENCE, self.chunk());
-            let chunk = tokio::select! {
-                chunk = writer.wait(next) => chunk?,
-                () = stopping.begun() => return send_end(&mut writer, ClientEnd::Stopped).await,
-            };
-            let Ok(Ok(Some(chunk))) = chunk else { return Ok(()) };
-            if let Some(whole) = frames.add(&chunk) {
-                writer.copy(&whole).await?;
-            }
-        }
-    }
-}
-
-/// Collects the bytes of a stream of events into whole frames, so that signs of life can be sent
-/// between them.
-#[derive(Default)]
-struct WholeFrames(BytesMut);
-
-impl WholeFrames {
-    /// Adds bytes. Returns the frames that are whole now.
-    fn add(&mut self, bytes: &[u8]) -> Option<Bytes> {
-        // The end of a frame may have arrived in part.
-        let from = self.0.len().saturating_sub(1);
-        self.0.extend_from_slice(bytes);
-        let end = self.0[from..].windows(2).rposition(|pair| pair == b"\n\n")?;
-        Some(self.0.split_to(from + end + 2).freeze())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use actix_web::test::TestRequest;
@@ -318,22 +302,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_for_a_session_are_known_by_their_path() {
-        let check = |method: Method, path: &str, expected: Option<(&str, Part<'_>)>| {
+    fn requests_for_other_machines_are_known_by_their_path() {
+        let check = |method: Method, path: &str, expected: Option<Target>| {
             let request = TestRequest::with_uri(path).method(method).to_http_request();
-            let found = for_session(&request);
-            let found = found.as_ref().map(|found| (&*found.given, found.part));
-            assert_eq!(found, expected, "{path}");
+            assert_eq!(target_of(&request), expected, "{path}");
         };
+        let session = |given: &str, part| Some(Target::Session(given.to_owned(), part));
         let id = "k3v9x2m7qa";
-        check(Method::GET, "/v1/sessions/a%20b?x=1", Some(("a b", Part::Whole)));
-        check(Method::POST, "/v1/sessions/a%20b/open", Some(("a b", Part::Opening)));
-        let turn = Some((id, Part::Rest("turns/7")));
+        check(Method::GET, "/v1/sessions/a%20b?x=1", session("a b", Part::Whole));
+        check(Method::POST, "/v1/sessions/a%20b/open", session("a b", Part::Opening));
+        let turn = session(id, Part::Rest("turns/7".to_owned()));
         check(Method::GET, "/v1/sessions/k3v9x2m7qa/turns/7", turn);
-        check(Method::POST, "/v1/asks/k3v9x2m7qa.1/answer", Some((id, Part::Ask)));
-        for here in ["/v1/sessions", "/v1/asks", "/v1/stop", "/v1/asks/x/answer", "/v1/events"] {
+        check(Method::POST, "/v1/asks/k3v9x2m7qa.1/answer", session(id, Part::Ask));
+        for named in ["/v1/sessions", "/v1/sessions/a%20b/move"] {
+            check(Method::POST, named, Some(Target::Machine));
+        }
+        for here in ["/v1/asks", "/v1/stop", "/v1/asks/x/answer", "/v1/events"] {
             check(Method::POST, here, None);
         }
+        check(Method::GET, "/v1/sessions", None);
         // The handler here refuses it.
         check(Method::POST, "/v1/sessions/a%20b/prompts", None);
         check(Method::GET, "/v1/sessions/k3v9x2m7qa/log", None);
@@ -345,18 +332,5 @@ mod tests {
         let body = br#"{"model":"a/b","supplies":{"providers":{"a":{"apiKey":"secret"}}}}"#;
         assert_eq!(&*without_supplies(&Bytes::from_static(body)), br#"{"model":"a/b"}"#);
         assert!(without_supplies(&Bytes::from_static(b"{\"supplies\": secret")).is_empty());
-    }
-
-    #[test]
-    fn a_stream_is_passed_on_in_whole_frames() {
-        let text = b"data: 1\n\n:\n\nevent: live\ndata: null\n\n";
-        for cut in 0..text.len() {
-            let mut frames = WholeFrames::default();
-            let (first, second) = text.split_at(cut);
-            let first = frames.add(first).unwrap_or_default();
-            assert!(first.is_empty() || first.ends_with(b"\n\n"), "{first:?}");
-            let second = frames.add(second).unwrap_or_default();
-            assert_eq!([first, second].concat(), text, "{cut}");
-        }
     }
 }

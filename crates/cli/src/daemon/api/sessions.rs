@@ -31,9 +31,16 @@ pub(super) async fn open(
         }
         .into());
     }
+    // Requests for other machines were forwarded.
+    if let Some(machine) = open.machine.take()
+        && Some(&*machine) != caller.host.store.machine()
+    {
+        let message = "this machine is in no fleet with it".to_owned();
+        return Err(SessionError::MachineUnreachable { machine, message }.into());
+    }
     // `Sessions::open` uses the supplies of the handle and ignores those of the request.
     let supplies = std::mem::take(&mut open.supplies);
-    Ok(Reply(caller.sessions().with_supplies(supplies).open(open).await?.snapshot()))
+    Ok(Reply(caller.opening(supplies)?.open(open).await?.snapshot()))
 }
 
 /// `POST sessions/{session}/open`
@@ -42,7 +49,7 @@ pub(super) async fn reopen(
     SessionRef(session): SessionRef,
     Body(supplies): Body<Supplies>,
 ) -> Result<Reply<Arc<Snapshot>>, ApiError> {
-    Ok(Reply(caller.sessions().with_supplies(supplies).get(&session).await?.snapshot()))
+    Ok(Reply(caller.opening(supplies)?.get(&session).await?.snapshot()))
 }
 
 /// `GET sessions/{session}`

@@ -193,7 +193,7 @@ fn only_machines_of_the_fleet_are_served_and_only_for_sessions() {
     }
     let older = ask(session, ours, &["--tls-max", "1.2"]);
     assert!(older.code != Some(0), "{older:?}");
-    for path in ["/v1/stop", "/v1/sessions", "/v1/import"] {
+    for path in ["/v1/stop", "/v1/asks", "/v1/import"] {
         let refused = ask(path, ours, &["--data", "{}"]);
         assert!(refused.out.ends_with("403"), "{path}: {refused:?}");
     }

@@ -121,13 +121,19 @@ impl DecisionBuilder<'_> {
     }
 
     /// Lets a call with an open Confirm wait, unless its effect is no longer the one that the user
-    /// saw.
+    /// saw. In a folder that the session has moved to, the user is asked again.
     pub(super) fn keep_asking(&mut self, call: CallId, clearance: &Clearance) -> GateReply {
         let of_call = |ask: &&Ask| ask.call == call && ask.origin == AskOrigin::Policy;
         match (self.state.asks.iter().find(of_call), clearance) {
             (Some(ask), Clearance::Ask(confirm)) if ask.request != confirm.request() => {
                 self.record(AskFact::Closed { ask: ask.id.clone(), cause: AskCloseCause::Restart });
-                GateReply::Denied { reason: OUTDATED.to_owned() }
+                if !self.state.moved {
+                    return GateReply::Denied { reason: OUTDATED.to_owned() };
+                }
+                let request = confirm.request();
+                let (always, may_be_denied) = (confirm.always.clone(), confirm.may_be_denied);
+                self.raise(call, AskOrigin::Policy, request, always, may_be_denied);
+                GateReply::Wait
             }
             _ => GateReply::Wait,
         }

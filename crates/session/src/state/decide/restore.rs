@@ -36,6 +36,14 @@ impl Input for Restore {
                 (AskCloseCause::Restart, CutCause::Restart, Outcome::Interrupted)
             }
         };
+        // A moved session is as it was: nothing of it ran, and nothing starts by itself.
+        let is_moved = builder.state.moved && builder.state.can_move();
+        if is_moved && cause != RestoreCause::Panic {
+            builder.end_jobs(JobEnd::Lost);
+            let start = builder.state.turn().map(|turn| Effect::Start { turn: turn.id });
+            builder.effects.extend(start);
+            return Ok(());
+        }
         let mut has_run = builder.state.run.is_some();
         match &builder.state.phase {
             Phase::Idle | Phase::Closed => {}

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use holdpoint_common::{Event, SessionId, SessionSummary, Timestamp};
+use holdpoint_common::{Event, Fact, SessionFact, SessionId, SessionSummary, Timestamp};
 use tokio::sync::{mpsc, oneshot};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row, Statement};
@@ -102,11 +102,12 @@ const OWN: &str = "
     AND EXISTS (SELECT FROM machines WHERE name = $2 AND incarnation = $3)
     RETURNING epoch";
 
-/// The check of the epoch and of the order, and the facts, are one statement, so that they can't
-/// differ.
+/// The check of the epoch and of the order, the facts, and the home of a session that moves, are one
+/// statement, so that they can't differ.
 const APPEND: &str = "
     WITH own AS (
-        UPDATE sessions SET last = $4, summary = $5 WHERE id = $1 AND epoch = $2 AND last = $3
+        UPDATE sessions SET last = $4, summary = $5, home = coalesce($11, home)
+        WHERE id = $1 AND epoch = $2 AND last = $3
         RETURNING id
     ), added AS (
         INSERT INTO facts (session, seq, after, epoch, event, check_sum)
@@ -428,6 +429,7 @@ async fn write_change(
                     &rows.events,
                     &rows.check_sums,
                     &draft_end,
+                    &new_home(facts),
                 ],
             )
             .await?
@@ -460,6 +462,14 @@ async fn write_change(
         Some(_) => Ok(Ok(0)),
         None => refused(connected, session, epoch, expected).await,
     }
+}
+
+/// The machine that the session moves to with these facts.
+fn new_home(facts: &[Arc<Event>]) -> Option<&str> {
+    facts.iter().rev().find_map(|fact| match fact.fact() {
+        Some(Fact::Session(SessionFact::Moved { machine, .. })) => machine.as_deref(),
+        _ => None,
+    })
 }
 
 /// Why a change by the owner of `epoch` was refused.

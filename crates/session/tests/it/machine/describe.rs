@@ -4,7 +4,7 @@ use holdpoint_common::{
     AnswerError, AskFact, CutCause, Fact, Hold, HoldCause, JobFact, PromptFact, Receipt, Refused,
     RunFact, SessionFact, TaskFact, ToolFact, TurnFact,
 };
-use holdpoint_session::state::{Effect, GateReply};
+use holdpoint_session::state::{Effect, GateReply, Handover};
 use holdpoint_tools::AskReply;
 
 use super::input::{Decision, Reply};
@@ -58,6 +58,9 @@ pub(super) fn reply(reply: &Reply) -> String {
         Reply::NotRunning => "NotRunning".to_owned(),
         Reply::Hold(is) => format!("Hold {}", hold(is)),
         Reply::Renamed => "Renamed".to_owned(),
+        Reply::Handover(Handover::Done) => "Moves".to_owned(),
+        Reply::Handover(Handover::Waits { holds: true }) => "Waits, and holds it".to_owned(),
+        Reply::Handover(Handover::Waits { holds: false }) => "Waits".to_owned(),
         Reply::Closing => "Closing".to_owned(),
         Reply::Stopping => "Stopping".to_owned(),
         Reply::Asked(ask) => format!("Asked {}", ask.seq),
@@ -104,6 +107,7 @@ pub(super) fn fact(fact: &Fact) -> String {
         Fact::Session(SessionFact::Restored { cause }) => format!("SessionRestored({cause:?})"),
         Fact::Session(SessionFact::Closed { .. }) => "SessionClosed".to_owned(),
         Fact::Session(SessionFact::Renamed { name, .. }) => format!("SessionRenamed({name})"),
+        Fact::Session(SessionFact::Moved { workspace, .. }) => format!("SessionMoved({workspace})"),
         Fact::Session(SessionFact::ModelChanged { model, .. }) => format!("ModelChanged({model})"),
         Fact::Session(SessionFact::DebugChanged { enabled, .. }) => {
             format!("DebugChanged({enabled})")

@@ -12,8 +12,9 @@ use holdpoint_common::{
     PromptId, Refused, RefusedClient, RestoreCause, TaskRequest, TurnId, Who,
 };
 use holdpoint_session::state::{
-    self, ByClient, ChangeTasks, Decide, Gate, GateReply, JobEnded, JobStarted, Moment, PassGate,
-    RaiseAsk, Reception, Report, Restore, RunnerReport, Shutdown, State, WaitOver, WithdrawAsk,
+    self, ByClient, ChangeTasks, Decide, Gate, GateReply, HandOver, Handover, JobEnded, JobStarted,
+    Moment, PassGate, RaiseAsk, Reception, Report, Restore, RunnerReport, Shutdown, State,
+    WaitOver, WithdrawAsk,
 };
 
 pub(super) type Decision = state::Decision<Reply>;
@@ -30,6 +31,7 @@ pub(super) enum Input {
     Release,
     Toggle { shown: HoldState, by: Who },
     Rename { name: String, by: Who },
+    Move { workspace: String, by: Who },
     Model { model: String, by: Who },
     Debug { enabled: bool, by: Who },
     ClientRefused(RefusedClient),
@@ -58,6 +60,7 @@ pub(super) enum Reply {
     NotRunning,
     Hold(Hold),
     Renamed,
+    Handover(Handover),
     Closing,
     Stopping,
     Asked(AskId),
@@ -103,6 +106,9 @@ pub(super) fn decide(state: &State, moment: Moment<'_>, input: Input) -> Result<
         Input::Release => at.verb(ReleaseRequest {}, Who::named("ann"), Reply::Hold),
         Input::Toggle { shown, by } => at.verb(ToggleRequest { shown }, by, Reply::Hold),
         Input::Rename { name, by } => at.verb(RenameRequest { name }, by, |()| Reply::Renamed),
+        Input::Move { workspace, by } => {
+            at.input(&HandOver { machine: None, workspace, by }, Reply::Handover)
+        }
         Input::Model { model, by } => {
             at.verb(ChangeModelRequest { model, supplies: None }, by, |()| Reply::Noted)
         }

@@ -325,6 +325,7 @@ fn anything(bench: &Bench, [kind, a, b, c]: [u8; 4]) -> Input {
                 vec![piece(turn, state.turn().map_or(1, |turn| turn.step), next)]
             },
         },
+        32 if a < 128 => Input::Move { workspace: format!("/folder {}", b % 3), by },
         32 => Input::Shutdown,
         33 => {
             let asks = state.asks();

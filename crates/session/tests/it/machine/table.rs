@@ -202,6 +202,7 @@ fn inputs(bench: &Bench) -> Vec<(&'static str, Input)> {
         ("toggle, standing shown", toggle(HoldState::Standing)),
         ("rename", Input::Rename { name: "payments".to_owned(), by: ben() }),
         ("rename: two lines", Input::Rename { name: "pay\nments".to_owned(), by: ben() }),
+        ("move", Input::Move { workspace: "/elsewhere".to_owned(), by: ben() }),
         ("model", Input::Model { model: "openai/gpt-5".to_owned(), by: ben() }),
         ("model: the same", Input::Model { model: "rehearsal".to_owned(), by: ben() }),
         ("debug", Input::Debug { enabled: true, by: ben() }),

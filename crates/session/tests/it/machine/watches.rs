@@ -819,7 +819,7 @@ impl Property for Closes {
             seen.facts().any(|(_, fact)| matches!(fact, Fact::Session(SessionFact::Closed { .. })));
         let stopping =
             matches!(seen.before.phase(), Phase::Interrupting(_, Cut { stopping: true, .. }));
-        let shut = matches!(seen.input, Input::Shutdown) || stopping;
+        let shut = matches!(seen.input, Input::Shutdown | Input::Move { .. }) || stopping;
         ensure!(stops == closed || stops && shut, "stops: {stops}, closed: {closed}");
         let closes = seen.facts().filter(|(_, fact)| {
             matches!(fact, Fact::Turn(TurnFact::Cut { cause: CutCause::Close { .. } }))
@@ -839,8 +839,8 @@ impl Property for Closes {
         }
         if matches!(seen.before.phase(), Phase::Closed) {
             let restored = matches!(seen.input, Input::Restored { .. });
-            let named = matches!(seen.input, Input::Rename { .. });
-            ensure!(restored || named || seen.new.is_empty(), "a closed session changed");
+            let changed = matches!(seen.input, Input::Rename { .. } | Input::Move { .. });
+            ensure!(restored || changed || seen.new.is_empty(), "a closed session changed");
         }
         Ok(())
     }
@@ -869,7 +869,9 @@ impl Property for Holds {
                 Hold::Off | Hold::Requested { .. } => return Err("no cause".to_owned()),
             };
             let boundary = match seen.input {
-                Input::Hold { .. } | Input::Toggle { .. } => matches!(before.phase(), Phase::Idle),
+                Input::Hold { .. } | Input::Toggle { .. } | Input::Move { .. } => {
+                    matches!(before.phase(), Phase::Idle)
+                }
                 Input::Gate { gate: Gate::Step, .. } => {
                     let spent = before.run().is_some_and(|run| {
                         run.limit_within_iteration(Timestamp(seen.bench.now)).is_some()
@@ -1164,7 +1166,10 @@ fn m_b7_a_state_that_was_saved_continues_in_the_same_way() {
 }
 
 /// Restores after every fact, even where the crash cut the facts of one input.
-struct RestoredAnywhere;
+struct RestoredAnywhere {
+    /// Whether the session was moved and has begun no work since.
+    moved: bool,
+}
 
 /// Processes `Restored` as a rebuilt actor does.
 fn restore(state: &State, bench: &Bench, after: u64, cause: RestoreCause) -> (State, Decision) {
@@ -1190,10 +1195,29 @@ fn restore(state: &State, bench: &Bench, after: u64, cause: RestoreCause) -> (St
     (state, decision)
 }
 
+/// Whether nothing of a moved session runs, and nothing starts by itself.
+fn is_as_it_was(state: &State) -> bool {
+    let is_held = matches!(state.hold(), Hold::Standing { .. });
+    let of = |stage: CallStage| move |call: &(_, CallStage)| call.1 == stage;
+    match state.phase() {
+        Phase::Idle => {
+            is_held || state.run().is_none() && state.snapshot(0, 0, None).queue.is_empty()
+        }
+        Phase::Running(turn) if turn.calls.is_empty() => is_held && turn.open_step.is_none(),
+        Phase::Running(turn) => {
+            turn.calls.iter().any(of(CallStage::Asking))
+                && !turn.calls.iter().any(of(CallStage::Started))
+        }
+        Phase::Interrupting(..) => false,
+        Phase::Closed => true,
+    }
+}
+
 fn settled(
     before: &State,
     after: &State,
     cause: RestoreCause,
+    moved: bool,
     orderly: bool,
 ) -> Result<(), String> {
     let snapshot = after.snapshot(0, 0, None);
@@ -1204,6 +1228,14 @@ fn settled(
         return Ok(());
     }
     let stands = |(_, stage): &(_, CallStage)| *stage == CallStage::Asking;
+    if moved && cause != RestoreCause::Panic && is_as_it_was(before) {
+        let same = |state: &State| {
+            (state.turn().cloned(), state.hold().clone(), state.snapshot(0, 0, None).queue)
+        };
+        ensure!(same(before) == same(after), "moved, it was {:?}", same(before));
+        ensure!(before.asks() == after.asks(), "moved, the asks are {:?}", after.asks());
+        return if orderly { valid(after) } else { Ok(()) };
+    }
     let kept = before.turn().filter(|turn| {
         let running = matches!(before.phase(), Phase::Running(_));
         running && cause != RestoreCause::Panic && turn.calls.iter().any(stands)
@@ -1256,7 +1288,7 @@ fn settled(
 
 impl Property for RestoredAnywhere {
     fn open(_: &Bench) -> Self {
-        Self
+        Self { moved: false }
     }
 
     fn see(&mut self, seen: &StepOfHistory<'_>) -> Result<(), String> {
@@ -1264,6 +1296,11 @@ impl Property for RestoredAnywhere {
         let causes = [RestoreCause::Restart, RestoreCause::Panic, RestoreCause::Unloaded];
         for (n, event) in seen.new.iter().enumerate() {
             crashed.apply(event);
+            self.moved = match event.fact() {
+                Some(Fact::Session(SessionFact::Moved { .. })) => true,
+                Some(Fact::Session(_) | Fact::Ask(_) | Fact::Job(_)) => self.moved,
+                _ => false,
+            };
             let cause = causes[(seen.bench.now as usize + n) % 3];
             let (once, decision) = restore(&crashed, seen.bench, 1, cause);
             let ends = matches!(once.phase(), Phase::Closed);
@@ -1273,12 +1310,12 @@ impl Property for RestoredAnywhere {
                 _ => vec![],
             };
             ensure!(decision.effects == expected, "restoring does {:?}", decision.effects);
-            settled(&crashed, &once, cause, seen.orderly)?;
+            settled(&crashed, &once, cause, self.moved, seen.orderly)?;
             if n + 1 < seen.new.len() {
                 continue;
             }
             let (twice, decision) = restore(&once, seen.bench, 2, cause);
-            settled(&once, &twice, cause, seen.orderly)?;
+            settled(&once, &twice, cause, self.moved, seen.orderly)?;
             for fact in &decision.facts {
                 let own = matches!(
                     fact,
