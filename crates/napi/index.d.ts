@@ -108,7 +108,7 @@ export type ErrorCode = KnownErrorCode | (string & {})
 type KnownErrorCode =
   // Sessions that can't be found, opened, closed or deleted.
   | 'unknownSession' | 'ambiguous' | 'inexact' | 'nameTaken' | 'badName' | 'live' | 'closed' | 'tooManySessions' | 'workspace'
-  | 'modelSetup' | 'policy' | 'sandbox' | 'damaged' | 'notOwner' | 'ownerUnreachable' | 'homeAway'
+  | 'modelSetup' | 'policy' | 'sandbox' | 'damaged' | 'notOwner' | 'machineUnreachable' | 'homeAway'
   // Requests that a session refuses.
   | 'emptyPrompt' | 'promptTooLong' | 'queueFull' | 'emptyGoal' | 'badTask' | 'inUse' | 'runOpen' | 'turnOpen' | 'notQueued'
   | 'tooManyClients' | 'tooManyStreams' | 'unknownEvent'
@@ -144,10 +144,10 @@ export declare class AfterAsk {
  * `holdpoint` and `holdpoint/ink` use the same form.
  *
  * Keys that answer count only 300 ms after the ask appeared, and 300 ms after the last key that
- * does not answer. A second `A` counts only 700 ms after the first, so that a held key does not
- * approve *always*. `tab`, `backtab`, the arrows, `esc` and `ctrl+c` act at any time. Pass every
- * input of the terminal to `press` or `paste`, even if it has no meaning in your program. The form
- * does not send the answer; your program does.
+ * does not answer. A second `A` or `D` counts only 700 ms after the first, so that a held key does
+ * not approve or deny *always*. `tab`, `backtab`, the arrows, `esc` and `ctrl+c` act at any time.
+ * Pass every input of the terminal to `press` or `paste`, even if it has no meaning in your
+ * program. The form does not send the answer; your program does.
  *
  * All times are milliseconds of one clock that never goes back, such as `performance.now()`.
  * Methods throw `invalidArgument`.
@@ -196,8 +196,11 @@ export declare class AskForm {
    * has the answer `null`.
    */
   get reply(): { answer: string | null } | null
-  /** Whether `A` was pressed once, so that a second press approves *always*. */
-  get isArmed(): boolean
+  /**
+   * Answer that a second press gives *always*: `approve` if `A` was pressed once, `deny` if `D`
+   * was.
+   */
+  get armed(): 'approve' | 'deny' | null
   /** Whether the form has text or replies that were not sent. */
   get isBegun(): boolean
   /** Whether this user has answered, or interrupted the turn. */
@@ -449,8 +452,8 @@ export interface ConfirmOptions {
    */
   askId?: AskId
   /**
-   * Whether to approve later calls with the same key as well, for the life of the session.
-   * Default: `false`.
+   * Whether to approve or deny later calls with the same key as well, for the life of the
+   * session. Default: `false`.
    */
   always?: boolean
   /** Reason of a denial, which the model reads. */

@@ -185,16 +185,12 @@ export type ErrorBody = (
       }
     }
   | {
-      code: 'ownerUnreachable'
+      code: 'machineUnreachable'
       details: {
-        /**
-         * Id of the session.
-         */
-        session: SessionId
         /**
          * Name of the machine.
          */
-        owner: string
+        machine: string
         /**
          * Reason why it can't be reached.
          */
@@ -907,6 +903,21 @@ export type SessionFact =
       by: Who
     }
   | {
+      type: 'sessionMoved'
+      /**
+       * Machine of the folder, in a fleet.
+       */
+      machine?: string | null
+      /**
+       * Path of the folder there.
+       */
+      workspace: string
+      /**
+       * Client that moved the session.
+       */
+      by: Who
+    }
+  | {
       type: 'holdChanged'
       /**
        * New state of the hold.
@@ -1246,6 +1257,11 @@ export type Answer =
        * Reason for the model, which reads it in the same step.
        */
       reason?: string | null
+      /**
+       * Also deny later calls with the same key, for the life of the session.
+       * Default: `false`.
+       */
+      always?: boolean
     }
   | {
       type: 'reply'
@@ -1860,8 +1876,8 @@ export interface Ask {
    */
   request: AskRequest
   /**
-   * Description of the calls that approving *always* would cover. If it is absent, *always*
-   * approves only this call.
+   * Description of the calls that *always* would cover. If it is absent, an answer with *always*
+   * applies to this call alone.
    */
   always?: string | null
   /**
@@ -2462,6 +2478,19 @@ export interface InstructionFile {
   reason?: string | null
 }
 /**
+ * The response to a session that was handed over.
+ */
+export interface HandedOver {
+  /**
+   * Whether the session was live.
+   */
+  live: boolean
+  /**
+   * Whether it was held only to hand it over, so that it can be released when it is opened.
+   */
+  held: boolean
+}
+/**
  * An event of a session.
  */
 export interface Event {
@@ -2883,6 +2912,11 @@ export interface OpenSession {
    */
   workspace: string
   /**
+   * Machine of the fleet to open the session on, with the supplies of its daemon. Default: the
+   * machine of the client.
+   */
+  machine?: string | null
+  /**
    * Name of the session, unique among live sessions: one line of at most 255 bytes. Default: the
    * name of the workspace's folder, with a number if it is taken.
    */
@@ -3239,6 +3273,44 @@ export interface McpServer {
   problem?: string | null
 }
 /**
+ * A request to move a session to another folder, on this machine or on another one of the fleet. The
+ * request waits until the session can be handed over: until the end of its step, or the end of the
+ * iteration of a run. If it was live, it is live there, with its turn and its run. A policy Confirm
+ * is asked again if its effect depends on the folder. Background jobs end.
+ */
+export interface MoveRequest {
+  /**
+   * Machine of the fleet that the session moves to. Default: that of the daemon.
+   */
+  machine?: string | null
+  /**
+   * Absolute path of the folder there. Default: the path of the present one.
+   */
+  workspace?: string | null
+  /**
+   * Environment, provider settings and system prompt that the client supplies, for a session of
+   * its own machine. Another machine uses those of its daemon. Default: none.
+   */
+  supplies?: Supplies & {
+    [k: string]: unknown
+  }
+}
+/**
+ * A request to hand a session over to another folder: it is held at its next boundary, and ends there
+ * without an end of its turn, its run or its policy Confirms. They continue when it is opened again.
+ * [`MoveRequest`] does both.
+ */
+export interface HandOverRequest {
+  /**
+   * Machine of the folder. Default: none, outside of a fleet.
+   */
+  machine?: string | null
+  /**
+   * Absolute path of the folder there, without links.
+   */
+  workspace: string
+}
+/**
  * A request to change the asks mode of a session. The new mode also answers the asks that are
  * open.
  */
@@ -3372,7 +3444,8 @@ export interface DebugRequest {
 }
 /**
  * A request to change the policy mode of a session. The new mode judges the calls that follow;
- * open asks stay open. The rules of the session stay as they are.
+ * open asks stay open. The rules of the session stay as they are. Answers that were given with
+ * *always* are forgotten.
  */
 export interface PolicyRequest {
   /**

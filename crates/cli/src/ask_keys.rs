@@ -1,11 +1,11 @@
 //! Texts for the keys of an ask, shared by the screen and the plain terminal.
 
-use holdpoint_common::{AskRequest, PauseKind};
+use holdpoint_common::{Answer, AskRequest, PauseKind};
 use holdpoint_session::form::{AskForm, Entry, Reply};
 
 /// The key hints of a Confirm, in the order of their lines.
 pub(crate) struct ConfirmKeys {
-    /// The hint in front of the rule that A would remember; `None` if there is no such rule.
+    /// The hint in front of the rule that A or D would remember; `None` if there is no such rule.
     pub(crate) always: Option<&'static str>,
     pub(crate) reason: &'static str,
     pub(crate) answer: &'static str,
@@ -13,10 +13,10 @@ pub(crate) struct ConfirmKeys {
 
 /// The key hints of a Confirm that is answered by a single key.
 pub(crate) fn confirm(form: &AskForm) -> ConfirmKeys {
-    let always = if form.is_armed() {
-        "Press A again to approve always in this session:"
-    } else {
-        "[A] Approve always in this session:"
+    let always = match form.armed() {
+        Some(Answer::Deny { .. }) => "Press D again to deny always in this session:",
+        Some(_) => "Press A again to approve always in this session:",
+        None => "[A] Approve [D] Deny always in this session:",
     };
     ConfirmKeys {
         always: form.ask().always.is_some().then_some(always),

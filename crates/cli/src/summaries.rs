@@ -61,12 +61,14 @@ pub(crate) fn answered(answer: &Answer, by: &AnsweredBy, own_pid: u32) -> String
         AnsweredBy::Client(who) => format!(" {}", prose_line(&who.origin())),
         AnsweredBy::Setting { asks } => format!(" (asks = {asks})"),
     };
+    let always = if answer.is_always() { ", always in this session" } else { "" };
     match answer {
         Answer::Resume => format!("continued{origin}"),
-        Answer::Approve { always: false } => format!("approved{origin}"),
-        Answer::Approve { always: true } => format!("approved{origin}, always in this session"),
-        Answer::Deny { reason: None } => format!("denied{origin}"),
-        Answer::Deny { reason: Some(reason) } => format!("denied{origin}: {}", prose_line(reason)),
+        Answer::Approve { .. } => format!("approved{origin}{always}"),
+        Answer::Deny { reason: None, .. } => format!("denied{origin}{always}"),
+        Answer::Deny { reason: Some(reason), .. } => {
+            format!("denied{origin}{always}: {}", prose_line(reason))
+        }
         Answer::Reply { answers } => {
             let answers: Vec<_> = answers
                 .iter()
@@ -346,15 +348,23 @@ mod tests {
     #[test]
     fn an_answer_names_its_origin_unless_it_is_ours() {
         let by = |name: &str, pid| AnsweredBy::Client(Who { name: name.to_owned(), pid });
-        let denied = Answer::Deny { reason: Some("no\u{9b}".to_owned()) };
+        let denied = Answer::Deny { reason: Some("no\u{9b}".to_owned()), always: false };
         assert_eq!(answered(&denied, &by("tui", Some(7)), 7), "denied: no\\u{9b}");
         assert_eq!(
             answered(&denied, &by("tui", Some(8)), 7),
             "denied from the screen (pid 8): no\\u{9b}"
         );
         assert_eq!(answered(&Answer::Resume, &by("x\u{9b}", None), 7), "continued by x\\u{9b}");
+        let always = Answer::Deny { reason: Some("no".to_owned()), always: true };
+        assert_eq!(
+            answered(&always, &by("deny", Some(8)), 7),
+            "denied from the command line (pid 8), always in this session: no"
+        );
         let setting = AnsweredBy::Setting { asks: AsksMode::Deny };
-        assert_eq!(answered(&Answer::Deny { reason: None }, &setting, 7), "denied (asks = deny)");
+        assert_eq!(
+            answered(&Answer::Deny { reason: None, always: false }, &setting, 7),
+            "denied (asks = deny)"
+        );
     }
 
     #[test]

@@ -29,6 +29,10 @@ pub enum Answer {
         /// Reason for the model, which reads it in the same step.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
+        /// Also deny later calls with the same key, for the life of the session.
+        /// Default: `false`.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        always: bool,
     },
     /// Replies to the questions of an ask.
     Reply {
@@ -49,6 +53,16 @@ impl Answer {
             Self::Deny { .. } => "deny",
             Self::Reply { .. } => "reply",
             Self::Cancel => "cancel",
+        }
+    }
+
+    /// Returns whether the answer also applies to later calls with the same key. Without effect if
+    /// the ask has no key.
+    #[must_use]
+    pub fn is_always(&self) -> bool {
+        match self {
+            Self::Approve { always } | Self::Deny { always, .. } => *always,
+            Self::Resume | Self::Reply { .. } | Self::Cancel => false,
         }
     }
 }

@@ -178,8 +178,8 @@ pub struct Ask {
     pub since: Timestamp,
     /// The pause or the questions.
     pub request: AskRequest,
-    /// Description of the calls that approving *always* would cover. If it is absent, *always*
-    /// approves only this call.
+    /// Description of the calls that *always* would cover. If it is absent, an answer with *always*
+    /// applies to this call alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub always: Option<String>,
     /// Whether a deny rule may apply to the call. Only a person can approve it then.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use holdpoint_common::Ask;
+use holdpoint_common::{Answer, Ask};
 use holdpoint_session::form::{self, Entry, Key, Reply};
 use napi::Env;
 use napi::bindgen_prelude::Unknown;
@@ -17,10 +17,10 @@ use crate::globals::parse_json;
 /// `holdpoint` and `holdpoint/ink` use the same form.
 ///
 /// Keys that answer count only 300 ms after the ask appeared, and 300 ms after the last key that
-/// does not answer. A second `A` counts only 700 ms after the first, so that a held key does not
-/// approve *always*. `tab`, `backtab`, the arrows, `esc` and `ctrl+c` act at any time. Pass every
-/// input of the terminal to `press` or `paste`, even if it has no meaning in your program. The form
-/// does not send the answer; your program does.
+/// does not answer. A second `A` or `D` counts only 700 ms after the first, so that a held key does
+/// not approve or deny *always*. `tab`, `backtab`, the arrows, `esc` and `ctrl+c` act at any time.
+/// Pass every input of the terminal to `press` or `paste`, even if it has no meaning in your
+/// program. The form does not send the answer; your program does.
 ///
 /// All times are milliseconds of one clock that never goes back, such as `performance.now()`.
 /// Methods throw `invalidArgument`.
@@ -142,10 +142,11 @@ impl AskForm {
         parse_json(env, &run_sync(env, || to_json(&reply))?)
     }
 
-    /// Whether `A` was pressed once, so that a second press approves *always*.
-    #[napi(getter, catch_unwind)]
-    pub fn is_armed(&self) -> bool {
-        self.form.is_armed()
+    /// Answer that a second press gives *always*: `approve` if `A` was pressed once, `deny` if `D`
+    /// was.
+    #[napi(getter, catch_unwind, ts_return_type = "'approve' | 'deny' | null")]
+    pub fn armed(&self) -> Option<&'static str> {
+        self.form.armed().map(Answer::kind_name)
     }
 
     /// Whether the form has text or replies that were not sent.

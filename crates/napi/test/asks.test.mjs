@@ -72,6 +72,24 @@ everywhere('asks', (getSessions, { remote }) => {
     await sessions.sessionClose(id)
   })
 
+  test('m_a2_a_denial_for_always_covers_calls_with_the_same_key', async () => {
+    const sessions = await getSessions()
+    const id = await open(sessions)
+    const seen = await record(sessions, id)
+    await sessions.sessionPrompt(id, 'shell: echo same\n---\nshell: echo same\n---\nshell: echo other')
+    await seen.event('askRaised')
+    await sessions.sessionPauseConfirm(id, false, { always: true, reason: 'not here' })
+    const { answer } = (await seen.event('askAnswered')).body
+    assert.deepEqual(answer, { type: 'deny', reason: 'not here', always: true })
+    const { status, result } = (await seen.event('toolFinished', 1)).body
+    assert.deepEqual([status, result], ['denied', 'the user denied this for the whole session: not here'])
+    const { ask } = (await seen.event('askRaised', 1)).body
+    assert.match(ask.request.details, /other/)
+    await sessions.sessionPauseConfirm(id, true)
+    await seen.event('turnFinished')
+    await sessions.sessionClose(id)
+  })
+
   test('m_a5_a_second_answer_reports_who_answered_first', async () => {
     const sessions = await getSessions()
     const id = await open(sessions)

@@ -22,9 +22,9 @@ test('m_a10_a_form_turns_keys_into_an_answer', () => {
   assert.deepEqual(form.press('y', 598.5), { type: 'nothing' }, 'the first y was too early')
   assert.deepEqual([form.questionNumber, form.questionCount, form.entry, form.reply], [0, 0, 'choice', null])
   assert.deepEqual(form.press('A', 1000), { type: 'turned' })
-  assert.equal(form.isArmed, true)
+  assert.equal(form.armed, 'approve')
   assert.deepEqual(form.press('nothing of ours', 1300), { type: 'turned' })
-  assert.equal(form.isArmed, false)
+  assert.equal(form.armed, null)
   assert.deepEqual(form.press('r', 1600), { type: 'turned' })
   assert.equal(form.entry, 'ownWords')
   assert.deepEqual(form.paste('no', 1600), { type: 'typed' })
@@ -36,11 +36,14 @@ test('m_a10_a_form_turns_keys_into_an_answer', () => {
   assert.deepEqual(new AskForm(CONFIRM, 0).press('ctrl+c', 0), { type: 'interrupt' })
 })
 
-test('m_a10_a_second_a_counts_after_700_ms', () => {
-  const form = new AskForm(CONFIRM, 0)
-  assert.deepEqual(form.press('a', 300), { type: 'turned' })
-  assert.deepEqual(form.press('a', 999), { type: 'nothing' })
-  assert.deepEqual(form.press('a', 1699), { type: 'answer', answer: { type: 'approve', always: true } })
+test('m_a10_a_second_a_or_d_counts_after_700_ms', () => {
+  for (const [key, type] of [['a', 'approve'], ['d', 'deny']]) {
+    const form = new AskForm(CONFIRM, 0)
+    assert.deepEqual(form.press(key, 300), { type: 'turned' })
+    assert.equal(form.armed, type)
+    assert.deepEqual(form.press(key, 999), { type: 'nothing' })
+    assert.deepEqual(form.press(key, 1699), { type: 'answer', answer: { type, always: true } })
+  }
 })
 
 test('m_a10_a_question_form_keeps_replies_and_text', () => {

@@ -103,14 +103,14 @@ everywhere('asks on a screen', (getSessions, { remote }) => {
     // Wide enough for a rule with the path of the workspace in one line.
     const { screen, seen } = await shownPart(getSessions, PauseIndicator, { script: CONFIRM, columns: 400 })
     const { always } = (await seen.event('askRaised')).body.ask
-    assert.ok((await screen.shows(/\[Y\]/)).includes(`[A] Approve always in this session: ${always}`))
+    assert.ok((await screen.shows(/\[Y\]/)).includes(`[A] Approve [D] Deny always in this session: ${always}`))
     screen.guard()
     await screen.press('a')
     assert.ok((await screen.shows(/Press A/)).includes(`Press A again to approve always in this session: ${always}`))
     // Any other key cancels the first press.
     screen.guard()
     await screen.press('j')
-    await screen.shows(/\[A\] Approve always/)
+    await screen.shows(/\[A\] Approve \[D\] Deny always/)
     screen.guard()
     await screen.press('A')
     await screen.shows(/Press A again/)
@@ -122,6 +122,18 @@ everywhere('asks on a screen', (getSessions, { remote }) => {
     screen.alwaysGuard()
     await screen.press('a')
     assert.deepEqual((await seen.event('askAnswered')).body.answer, { type: 'approve', always: true })
+    await seen.event('turnFinished')
+  })
+
+  test('m_a10_always_takes_a_second_press_of_d', async () => {
+    const { screen, seen } = await shownPart(getSessions, PauseIndicator, { script: CONFIRM })
+    await screen.shows(/\[D\] Deny always/)
+    screen.guard()
+    await screen.press('d')
+    await screen.shows(/Press D again to deny always/)
+    screen.alwaysGuard()
+    await screen.press('D')
+    assert.deepEqual((await seen.event('askAnswered')).body.answer, { type: 'deny', always: true })
     await seen.event('turnFinished')
   })
 

@@ -12,7 +12,7 @@ import { open, patience, record } from './support.mjs'
 
 /** Milliseconds after its appearance in which keys do not answer an ask. */
 const GUARD = 300
-/** Milliseconds in which a second A does not approve *always*. */
+/** Milliseconds in which a second A or D does not answer *always*. */
 const ALWAYS_GUARD = 700
 /** Milliseconds after which input no longer counts as part of a paste. */
 const TOGETHER = 20
@@ -148,7 +148,7 @@ export function show(component, { sessions, columns = 100 } = {}) {
     /** Advances the clock to the time when keys answer, or by `less` milliseconds less. */
     guard: (less = 0) => (now += GUARD - less),
     /**
-     * Advances the clock to the time when a second A approves *always*, or by `less` milliseconds
+     * Advances the clock to the time when a second A or D answers *always*, or by `less` milliseconds
      * less.
      */
     alwaysGuard: (less = 0) => (now += ALWAYS_GUARD - less),

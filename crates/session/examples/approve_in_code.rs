@@ -48,7 +48,10 @@ async fn run() -> Result<(), Box<dyn Error>> {
                 let answer = if details == listing {
                     Answer::Approve { always: true }
                 } else {
-                    Answer::Deny { reason: Some("this guard lets only `ls` through".into()) }
+                    Answer::Deny {
+                        reason: Some("this guard lets only `ls` through".into()),
+                        always: false,
+                    }
                 };
                 println!("{} → {}", details.lines().next().unwrap_or_default(), answer.kind_name());
                 session.answer(&ask.id, answer).await?;

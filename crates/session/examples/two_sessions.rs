@@ -44,7 +44,7 @@ async fn run() -> Result<(), Box<dyn Error>> {
     }
 
     // The second session is answered first; the first keeps waiting.
-    right_events.answer(Answer::Deny { reason: Some("not today".into()) }).await?;
+    right_events.answer(Answer::Deny { reason: Some("not today".into()), always: false }).await?;
     right.settled().await?;
     println!("right is {}, left is {}", right.snapshot().status, left.snapshot().status);
     left_events.answer(Answer::Approve { always: false }).await?;

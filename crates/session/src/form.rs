@@ -62,7 +62,7 @@ pub enum Pressed {
     /// The text, or the cursor in it, has changed.
     Typed,
     /// The keys that answer have changed: the form switched between a choice and a text, or waits
-    /// for a second `A`, or no longer does.
+    /// for a second `A` or `D`, or no longer does.
     ModeChanged,
     /// Another question of the same ask is shown.
     Moved,
@@ -93,8 +93,8 @@ pub struct AskForm {
     fields: Vec<Field>,
     /// The index of the field that is shown.
     shown: usize,
-    /// Whether `A` was pressed once.
-    armed: bool,
+    /// The answer with *always* whose key was pressed once.
+    armed: Option<Answer>,
     /// Whether an answer was given. No other is given then.
     answered: bool,
     /// Whether the user has interrupted the turn.
@@ -129,7 +129,7 @@ impl AskForm {
         };
         let fields = (0..fields).map(|_| Field::default()).collect();
         let guard = Guard::new(now);
-        Self { ask, guard, fields, shown: 0, armed: false, answered: false, interrupted: false }
+        Self { ask, guard, fields, shown: 0, armed: None, answered: false, interrupted: false }
     }
 
     /// The ask that the form is for.
@@ -167,10 +167,10 @@ impl AskForm {
         &self.fields[self.shown].line
     }
 
-    /// Whether `A` was pressed, so that a second press approves always.
+    /// The answer with *always* that a second press of its key, `A` or `D`, gives.
     #[must_use]
-    pub fn is_armed(&self) -> bool {
-        self.armed
+    pub fn armed(&self) -> Option<&Answer> {
+        self.armed.as_ref()
     }
 
     /// Whether there is an unfinished answer.
@@ -193,7 +193,7 @@ impl AskForm {
 
     /// Marks the form as no longer shown while its ask is open. The answer so far is kept.
     pub fn hide(&mut self) {
-        (self.interrupted, self.armed) = (false, false);
+        (self.interrupted, self.armed) = (false, None);
         self.fields.iter_mut().for_each(|field| field.is_writing = false);
     }
 
@@ -210,9 +210,9 @@ impl AskForm {
     pub fn press(&mut self, key: Key, at: Instant) -> Pressed {
         let entry = self.entry();
         let accepts_text = self.accepts_text(at);
-        let is_always = matches!(key, Key::Char('a' | 'A'));
-        let was_armed = self.armed;
-        self.armed &= is_always;
+        let was_armed = self.armed.is_some();
+        // Any other key cancels the first press.
+        self.armed = self.armed.take().filter(|answer| always_answer(key).as_ref() == Some(answer));
         let pressed = match entry {
             _ if key.interrupts() => self.escape(key, entry),
             _ if self.answered => Pressed::Nothing,
@@ -222,13 +222,16 @@ impl AskForm {
             Entry::Choice if key == Key::Right => self.go_to(self.shown + 1),
             Entry::Choice if key == Key::Left => self.go_to(self.shown.wrapping_sub(1)),
             Entry::Text { .. } if accepts_text => self.write(key),
-            Entry::Choice if self.guard.is_over(at) && !self.armed => self.choose(key),
-            Entry::Choice if self.armed && self.guard.has_lasted(ALWAYS_GUARD, at) => {
-                Pressed::Answer(Answer::Approve { always: true })
+            Entry::Choice if let Some(answer) = &self.armed => {
+                match self.guard.has_lasted(ALWAYS_GUARD, at) {
+                    true => Pressed::Answer(answer.clone()),
+                    false => Pressed::Nothing,
+                }
             }
+            Entry::Choice if self.guard.is_over(at) => self.choose(key),
             Entry::Choice | Entry::Text { .. } => Pressed::Nothing,
         };
-        let pressed = if pressed == Pressed::Nothing && was_armed && !self.armed {
+        let pressed = if pressed == Pressed::Nothing && was_armed && self.armed.is_none() {
             Pressed::ModeChanged
         } else {
             pressed
@@ -295,11 +298,13 @@ impl AskForm {
             AskRequest::Pause(pause) => match (pause.kind, letter) {
                 (PauseKind::Continue, _) if key == Key::Enter => Pressed::Answer(Answer::Resume),
                 (PauseKind::Confirm, 'y') => Pressed::Answer(Answer::Approve { always: false }),
-                (PauseKind::Confirm, 'a') if self.ask.always.is_some() => {
-                    self.armed = true;
+                (PauseKind::Confirm, 'a' | 'd') if self.ask.always.is_some() => {
+                    self.armed = always_answer(key);
                     Pressed::ModeChanged
                 }
-                (PauseKind::Confirm, 'n') => Pressed::Answer(Answer::Deny { reason: None }),
+                (PauseKind::Confirm, 'n') => {
+                    Pressed::Answer(Answer::Deny { reason: None, always: false })
+                }
                 (PauseKind::Confirm, 'r') => self.start_writing(),
                 (PauseKind::Continue | PauseKind::Confirm, _) => Pressed::Nothing,
             },
@@ -332,7 +337,7 @@ impl AskForm {
             Key::Ctrl('d') if is_question => self.reply_to_question(Reply::Skip),
             Key::Enter if words.is_empty() => Pressed::Nothing,
             Key::Enter if is_question => self.reply_to_question(Reply::Answer(words)),
-            Key::Enter => Pressed::Answer(Answer::Deny { reason: Some(words) }),
+            Key::Enter => Pressed::Answer(Answer::Deny { reason: Some(words), always: false }),
             key if self.fields[self.shown].line.press(key) => Pressed::Typed,
             _ => Pressed::Nothing,
         }
@@ -378,6 +383,15 @@ impl AskForm {
         } else {
             Answer::Reply { answers }
         }
+    }
+}
+
+/// The answer with *always* that a key gives if it is pressed twice.
+fn always_answer(key: Key) -> Option<Answer> {
+    match key {
+        Key::Char('a' | 'A') => Some(Answer::Approve { always: true }),
+        Key::Char('d' | 'D') => Some(Answer::Deny { reason: None, always: true }),
+        _ => None,
     }
 }
 

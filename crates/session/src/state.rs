@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use holdpoint_common::{
-    AnsweredBy, Ask, AskCloseCause, AskRequest, AsksMode, CallId, ContextFill, Event, Fact,
+    Answer, AnsweredBy, Ask, AskCloseCause, AskRequest, AsksMode, CallId, ContextFill, Event, Fact,
     FileMark, Gaps, Hold, InstructionFile, ItemId, Job, JobFact, LastRun, LastTurn, PolicyMode,
     PolicyRules, PromptFact, PromptId, Run, RunFact, SandboxSettings, SessionFact, SessionId,
     SessionSettings, SessionStatus, SessionSummary, Tasks, Timestamp, TurnFact, TurnId, Usage,
@@ -70,8 +70,9 @@ pub struct State {
     asks: VecDeque<Ask>,
     /// How each ask that is no longer open was settled, by the number of the ask.
     settled: BTreeMap<u64, Settled>,
-    /// The keys approved with *always*. A restore clears them.
-    always: BTreeSet<String>,
+    /// The answers given with *always*, by the key of their calls. A restore removes approvals. A
+    /// change of the policy mode and the end of the session remove all answers.
+    always: BTreeMap<String, Answer>,
     hold: Hold,
     /// The accepted prompts that wait, each as its [`PromptFact::Accepted`].
     queue: VecDeque<Arc<Event>>,
@@ -169,7 +170,7 @@ impl State {
             last_work: 0,
             asks: VecDeque::new(),
             settled: BTreeMap::new(),
-            always: BTreeSet::new(),
+            always: BTreeMap::new(),
             hold: Hold::Off,
             queue: VecDeque::new(),
             run: None,

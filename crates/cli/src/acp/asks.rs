@@ -23,6 +23,7 @@ use super::updates::{call_id, kind, plain, quoted};
 const ALLOW_ONCE: &str = "allow_once";
 const ALLOW_ALWAYS: &str = "allow_always";
 const REJECT_ONCE: &str = "reject_once";
+const REJECT_ALWAYS: &str = "reject_always";
 const CONTINUE: &str = "continue";
 const INTERRUPT: &str = "interrupt";
 const SKIP: &str = "skip";
@@ -110,14 +111,18 @@ fn permission_for_pause(
             option(INTERRUPT, "Interrupt the agent", PermissionOptionKind::RejectOnce),
         ],
         PauseKind::Confirm => {
-            let mut options = vec![option(ALLOW_ONCE, "Approve", PermissionOptionKind::AllowOnce)];
+            let mut options = vec![
+                option(ALLOW_ONCE, "Approve", PermissionOptionKind::AllowOnce),
+                option(REJECT_ONCE, "Deny", PermissionOptionKind::RejectOnce),
+            ];
             if let Some(always) = &ask.always {
-                texts.push(plain("Approving always in this session covers:".to_owned()));
+                texts.push(plain("Approving or denying always in this session covers:".to_owned()));
                 texts.push(quoted(always));
                 let name = "Approve always in this session";
-                options.push(option(ALLOW_ALWAYS, name, PermissionOptionKind::AllowAlways));
+                options.insert(1, option(ALLOW_ALWAYS, name, PermissionOptionKind::AllowAlways));
+                let name = "Deny always in this session";
+                options.push(option(REJECT_ALWAYS, name, PermissionOptionKind::RejectAlways));
             }
-            options.push(option(REJECT_ONCE, "Deny", PermissionOptionKind::RejectOnce));
             options
         }
     };
@@ -231,6 +236,7 @@ fn read_pause(ask: &Ask, kind: PauseKind, result: &Value) -> Next {
         Ok(option) => option,
         Err(next) => return next,
     };
+    let deny = |always| Next::Answer(Answer::Deny { reason: reason(result), always });
     match (kind, option.as_str()) {
         (PauseKind::Continue, CONTINUE) => Next::Answer(Answer::Resume),
         (PauseKind::Continue, INTERRUPT) => Next::Interrupt,
@@ -238,7 +244,8 @@ fn read_pause(ask: &Ask, kind: PauseKind, result: &Value) -> Next {
         (PauseKind::Confirm, ALLOW_ALWAYS) if ask.always.is_some() => {
             Next::Answer(Answer::Approve { always: true })
         }
-        (PauseKind::Confirm, REJECT_ONCE) => Next::Answer(Answer::Deny { reason: reason(result) }),
+        (PauseKind::Confirm, REJECT_ONCE) => deny(false),
+        (PauseKind::Confirm, REJECT_ALWAYS) if ask.always.is_some() => deny(true),
         (_, other) => unknown(other),
     }
 }

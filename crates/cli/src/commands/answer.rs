@@ -59,6 +59,10 @@ pub(crate) struct Deny {
     /// The reason, which the model receives
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
+
+    /// Also deny later calls of the same kind, for the life of the session
+    #[arg(long)]
+    always: bool,
 }
 
 /// Let a paused tool continue
@@ -96,7 +100,8 @@ pub(crate) fn approve(args: &Approve, folders: &Folders, ui: &mut Ui) -> Result<
 
 pub(crate) fn deny(args: &Deny, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     let reason = args.reason.as_ref().filter(|reason| !reason.trim().is_empty());
-    answer("deny", &args.ask, false, &|_| Ok(Answer::Deny { reason: reason.cloned() }), folders, ui)
+    let deny = |_: Option<&Ask>| Ok(Answer::Deny { reason: reason.cloned(), always: args.always });
+    answer("deny", &args.ask, false, &deny, folders, ui)
 }
 
 pub(crate) fn continue_tool(

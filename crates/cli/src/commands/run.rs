@@ -59,7 +59,7 @@ pub(crate) struct Args {
 
     /// Run the session in this process, without a daemon: the session ends with the process, and
     /// nothing is saved
-    #[arg(long)]
+    #[arg(long, conflicts_with = "on")]
     in_process: bool,
 }
 

@@ -152,7 +152,7 @@ mod tests {
         };
         let by_setting = || AnsweredBy::Setting { asks: AsksMode::Deny };
         for (answer, code) in [
-            (Answer::Deny { reason: None }, DENIED_UNSEEN),
+            (Answer::Deny { reason: None, always: false }, DENIED_UNSEEN),
             (Answer::Resume, 0),
             (Answer::Cancel, 0),
         ] {

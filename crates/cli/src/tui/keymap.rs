@@ -62,11 +62,12 @@ const TABLE: [(Action, &str, &[&str], &str); 14] = [
 ];
 
 /// The keys that can't be remapped, for the help.
-pub(crate) const FIXED: [(&str, &str); 14] = [
+pub(crate) const FIXED: [(&str, &str); 15] = [
     ("Enter", "send the prompt; continue a waiting tool"),
     ("Shift+Enter, Ctrl+J", "insert a new line; also Alt+Enter"),
     ("Y / N", "approve / deny"),
-    ("R / A A", "deny and say why / approve always in this session"),
+    ("R", "deny and say why"),
+    ("A A / D D", "approve / deny always in this session"),
     ("1-9, W, S", "a question: choose, type an answer, skip"),
     ("Tab, Shift+Tab", "several questions: next, previous"),
     ("Tab", "an ask: toggle full screen; the list: answer here"),

@@ -443,7 +443,8 @@ impl Verb for AsksRequest {
 }
 
 /// A request to change the policy mode of a session. The new mode judges the calls that follow;
-/// open asks stay open. The rules of the session stay as they are.
+/// open asks stay open. The rules of the session stay as they are. Answers that were given with
+/// *always* are forgotten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyRequest {

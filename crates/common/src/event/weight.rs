@@ -161,7 +161,7 @@ fn answer_bytes(answer: &Answer) -> usize {
         size_of_val(reply) + reply.id.len() + optional_text_bytes(&reply.answer)
     };
     match answer {
-        Answer::Deny { reason } => optional_text_bytes(reason),
+        Answer::Deny { reason, .. } => optional_text_bytes(reason),
         Answer::Reply { answers } => answers.iter().map(reply_bytes).sum(),
         Answer::Resume | Answer::Approve { .. } | Answer::Cancel => 0,
     }

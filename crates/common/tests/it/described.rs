@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use holdpoint_common::Snapshot;
 use holdpoint_common::api::{
-    Answered, DaemonStatus, ErrorBody, Inbox, InterruptReply, Prompted, RunStarted, SessionList,
-    SessionNews, StreamFrame, Unqueued,
+    Answered, DaemonStatus, ErrorBody, HandedOver, Inbox, InterruptReply, Prompted, RunStarted,
+    SessionList, SessionNews, StreamFrame, Unqueued,
 };
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -214,6 +214,7 @@ fn a_field_of_an_answer_is_required_exactly_if_it_is_always_sent() {
     send::<Answered>(&document, &mut sent);
     send::<DaemonStatus>(&document, &mut sent);
     send::<ErrorBody>(&document, &mut sent);
+    send::<HandedOver>(&document, &mut sent);
     send::<Inbox>(&document, &mut sent);
     send::<InterruptReply>(&document, &mut sent);
     send::<Prompted>(&document, &mut sent);

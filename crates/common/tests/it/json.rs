@@ -233,7 +233,7 @@ fn facts() -> Vec<Fact> {
         Fact::Ask(AskFact::Raised { ask: ask() }),
         Fact::Ask(AskFact::Answered {
             ask: ask_id(),
-            answer: Answer::Deny { reason: Some("no".into()) },
+            answer: Answer::Deny { reason: Some("no".into()), always: false },
             by: AnsweredBy::Client(who()),
         }),
         Fact::Ask(AskFact::Answered {
@@ -348,7 +348,8 @@ fn asks_and_answers() {
                 Answer::Resume,
                 Answer::Approve { always: false },
                 Answer::Approve { always: true },
-                Answer::Deny { reason: None },
+                Answer::Deny { reason: None, always: false },
+                Answer::Deny { reason: None, always: true },
                 Answer::Reply {
                     answers: vec![QuestionReply { id: "c".into(), answer: Some("blue".into()) }]
                 },

@@ -45,6 +45,7 @@ export function useAnswering(sessionId: string, ask: Ask, isActive: boolean): An
       case 'deny':
         return sessions.sessionPauseConfirm(sessionId, false, {
           askId,
+          always: answer.always ?? false,
           ...(answer.reason != null && { reason: answer.reason }),
         })
       case 'reply':

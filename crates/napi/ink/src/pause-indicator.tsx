@@ -19,10 +19,10 @@ export interface PauseIndicatorProps {
 
 /**
  * The pause of a session, if one is open. Enter resumes a Continue. For a Confirm, Y and N approve
- * and deny, A pressed twice approves *always* if that is offered, and R denies with a reason. Esc
- * and Ctrl+C interrupt; while a reason is typed, Esc goes back. Keys that answer count 300 ms after
- * the pause appeared, and 300 ms after the last key that does not answer. The second A counts
- * 700 ms after the first.
+ * and deny, A or D pressed twice approves or denies *always* if that is offered, and R denies with
+ * a reason. Esc and Ctrl+C interrupt; while a reason is typed, Esc goes back. Keys that answer count
+ * 300 ms after the pause appeared, and 300 ms after the last key that does not answer. The second A
+ * or D counts 700 ms after the first.
  */
 export function PauseIndicator({ sessionId, isActive = true }: PauseIndicatorProps): ReactElement | null {
   const asks = useSessionSnapshot(sessionId)?.asks ?? []
@@ -65,10 +65,11 @@ function Pause({ sessionId, ask, pause, waiting, isActive }: PauseProps): ReactE
 }
 
 function Choice({ form, always }: { form: AskForm; always: Ask['always'] }): ReactElement {
-  const key = form.isArmed ? 'Press A again to approve' : '[A] Approve'
+  const { armed } = form
+  const keys = armed === null ? '[A] Approve [D] Deny' : `Press ${armed === 'deny' ? 'D' : 'A'} again to ${armed}`
   return (
     <>
-      {always != null && <Text bold={form.isArmed}>{`${key} always in this session: ${shownLine(always)}`}</Text>}
+      {always != null && <Text bold={armed !== null}>{`${keys} always in this session: ${shownLine(always)}`}</Text>}
       <Text>[R] Deny and say why</Text>
       <Text bold>[Y] Approve [N] Deny (Esc to interrupt)</Text>
     </>

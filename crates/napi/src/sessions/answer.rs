@@ -37,8 +37,8 @@ pub struct ConfirmOptions {
     /// the session, even if another ask is first by now.
     #[napi(ts_type = "AskId")]
     pub ask_id: Option<AskId>,
-    /// Whether to approve later calls with the same key as well, for the life of the session.
-    /// Default: `false`.
+    /// Whether to approve or deny later calls with the same key as well, for the life of the
+    /// session. Default: `false`.
     pub always: Option<bool>,
     /// Reason of a denial, which the model reads.
     pub reason: Option<String>,
@@ -83,9 +83,10 @@ impl Sessions {
     ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
         let options = argument::<Option<ConfirmOptions>>(env, "options", options)?;
         let ConfirmOptions { ask_id, always, reason } = options.unwrap_or_default();
+        let always = always.unwrap_or(false);
         let answer = match approved {
-            true => Answer::Approve { always: always.unwrap_or(false) },
-            false => Answer::Deny { reason },
+            true => Answer::Approve { always },
+            false => Answer::Deny { reason, always },
         };
         self.answer(env, id, ask_id, answer)
     }

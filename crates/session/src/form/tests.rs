@@ -57,7 +57,7 @@ fn m_a10_nothing_but_an_explicit_approval_approves() {
     for key in KEYS {
         let expected = match key {
             Key::Char('y' | 'Y') => Pressed::Answer(Answer::Approve { always: false }),
-            Key::Char('n' | 'N') => Pressed::Answer(Answer::Deny { reason: None }),
+            Key::Char('n' | 'N') => Pressed::Answer(Answer::Deny { reason: None, always: false }),
             Key::Char('r') => Pressed::ModeChanged,
             Key::Esc | Key::Ctrl('c') => Pressed::Interrupt,
             _ => Pressed::Nothing,
@@ -94,30 +94,48 @@ fn m_a10_answers_count_only_after_the_guard_and_once() {
     }
 }
 
+/// A Confirm that offers *always*.
+fn offered() -> Ask {
+    Ask { always: Some("shell: ls".into()), ..pause(PauseKind::Confirm) }
+}
+
 #[test]
 fn m_a10_always_takes_a_second_press_and_only_where_it_is_offered() {
-    assert_eq!(late(pause(PauseKind::Confirm), Key::Char('a')), Pressed::Nothing);
-    let offered = Ask { always: Some("shell: ls".into()), ..pause(PauseKind::Confirm) };
-    let at = Instant::now();
-    let mut form = AskForm::new(offered, at - GUARD);
-    assert_eq!(form.press(Key::Char('a'), at), Pressed::ModeChanged);
-    assert!(form.is_armed());
-    // A key that is held down repeats, which is not a second press.
-    let mut at = at + Duration::from_millis(660);
-    for _ in 0..100 {
-        assert_eq!(form.press(Key::Char('A'), at), Pressed::Nothing);
-        at += Duration::from_millis(30);
+    let approval = Answer::Approve { always: true };
+    let denial = Answer::Deny { reason: None, always: true };
+    for (lower, upper, answer) in [('a', 'A', approval), ('d', 'D', denial)] {
+        let (lower, upper) = (Key::Char(lower), Key::Char(upper));
+        assert_eq!(late(pause(PauseKind::Confirm), lower), Pressed::Nothing);
+        let mut at = Instant::now();
+        let mut form = AskForm::new(offered(), at - GUARD);
+        assert_eq!(form.press(lower, at), Pressed::ModeChanged);
+        assert_eq!(form.armed(), Some(&answer));
+        // A key that is held down repeats, which is not a second press.
+        at += Duration::from_millis(660);
+        for _ in 0..100 {
+            assert_eq!(form.press(upper, at), Pressed::Nothing);
+            at += Duration::from_millis(30);
+        }
+        assert_eq!(form.armed(), Some(&answer));
+        // Any other key cancels the first press.
+        assert_eq!(form.press(Key::Char('j'), at + GUARD), Pressed::ModeChanged);
+        assert_eq!(form.armed(), None);
+        at += GUARD * 2;
+        assert_eq!(form.press(lower, at), Pressed::ModeChanged);
+        assert_eq!(form.press(upper, at + ALWAYS_GUARD), Pressed::Answer(answer));
     }
-    assert!(form.is_armed());
-    // Any other key cancels the first press.
-    assert_eq!(form.press(Key::Char('j'), at + GUARD), Pressed::ModeChanged);
-    assert!(!form.is_armed());
-    let at = at + GUARD * 2;
+}
+
+#[test]
+fn m_a10_the_key_of_the_other_always_is_a_first_press() {
+    let at = Instant::now();
+    let mut form = AskForm::new(offered(), at - GUARD);
     assert_eq!(form.press(Key::Char('a'), at), Pressed::ModeChanged);
-    assert_eq!(
-        form.press(Key::Char('a'), at + ALWAYS_GUARD),
-        Pressed::Answer(Answer::Approve { always: true })
-    );
+    assert_eq!(form.press(Key::Char('d'), at + ALWAYS_GUARD), Pressed::ModeChanged);
+    let denial = Answer::Deny { reason: None, always: true };
+    assert_eq!(form.armed(), Some(&denial));
+    let at = at + ALWAYS_GUARD * 2;
+    assert_eq!(form.press(Key::Char('d'), at), Pressed::Answer(denial));
 }
 
 #[test]
@@ -139,7 +157,7 @@ fn m_a2_a_denial_can_have_a_reason() {
     assert_eq!(form.press(Key::Ctrl('d'), at), Pressed::Nothing);
     assert_eq!(
         form.press(Key::Enter, at),
-        Pressed::Answer(Answer::Deny { reason: Some("yo".into()) })
+        Pressed::Answer(Answer::Deny { reason: Some("yo".into()), always: false })
     );
     assert_eq!(form.press(Key::Enter, at), Pressed::Nothing);
 }
@@ -171,7 +189,7 @@ fn m_a10_escape_in_a_reason_goes_back_to_the_keys_which_count_after_the_guard_an
     form.press(Key::Char('r'), at);
     assert_eq!(
         form.press(Key::Enter, at),
-        Pressed::Answer(Answer::Deny { reason: Some("x".into()) })
+        Pressed::Answer(Answer::Deny { reason: Some("x".into()), always: false })
     );
 }
 

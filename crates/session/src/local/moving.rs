@@ -21,18 +21,24 @@ impl LocalSessions {
         given: &str,
         request: MoveRequest,
     ) -> Result<(SessionId, HandedOver), SessionError> {
-        let engine = self.engine().await?;
-        let here = engine.store.machine();
-        if let Some(machine) = request.machine.filter(|machine| Some(&**machine) != here) {
-            let message = "this engine can't reach it".to_owned();
-            return Err(SessionError::MachineUnreachable { machine, message });
-        }
+        self.check_machine(request.machine.as_deref()).await?;
         let settings = Arc::clone(&self.look(given).await?.settings);
         let folder = request.workspace.unwrap_or_else(|| settings.workspace.clone().into());
         let workspace = ask_manager(&self.0, ResolveFolder(folder)).await?;
-        let request = HandOverRequest { machine: here.map(str::to_owned), workspace };
+        let machine = self.engine().await?.store.machine().map(str::to_owned);
+        let request = HandOverRequest { machine, workspace };
         let handed_over = self.act(&settings.id, request).await?;
         Ok((settings.id.clone(), handed_over))
+    }
+
+    /// Checks that a request names this machine, if it names one.
+    pub(super) async fn check_machine(&self, named: Option<&str>) -> Result<(), SessionError> {
+        let Some(machine) = named else { return Ok(()) };
+        if self.engine().await?.store.machine() == named {
+            return Ok(());
+        }
+        let message = "it is in no fleet with this one".to_owned();
+        Err(SessionError::MachineUnreachable { machine: machine.to_owned(), message })
     }
 }
 

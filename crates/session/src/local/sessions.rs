@@ -54,6 +54,7 @@ impl Backend for LocalSessions {
     }
 
     async fn open(&self, open: OpenSession) -> Result<LocalSession, SessionError> {
+        self.check_machine(open.machine.as_deref()).await?;
         let open = Open { open, supplies: Arc::clone(&self.0.supplies) };
         let live = self.0.manager.send(open).await.map_err(|_| SessionError::Stopped)??;
         Ok(LocalSession::new(self.0.clone(), WhenUnloaded::Open, live))

@@ -4,15 +4,16 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use holdpoint_common::{
-    Answer, Ask, AskFact, AskId, AskOrigin, AssistantMessage, BlockKind, CallId, CutCause, Delta,
-    Event, Fact, Gap, Hold, HoldCause, ItemId, JobFact, LastRun, LastTurn, MAX_TITLE, PromptFact,
-    PromptId, RestoreCause, Run, RunFact, SessionFact, SessionStatus, Timestamp, ToolCall,
-    ToolFact, TurnFact, TurnId, Usage,
+    Answer, AnsweredBy, Ask, AskFact, AskId, AskOrigin, AssistantMessage, BlockKind, CallId,
+    CutCause, Delta, Event, Fact, Gap, Hold, HoldCause, ItemId, JobFact, LastRun, LastTurn,
+    MAX_TITLE, PromptFact, PromptId, RestoreCause, Run, RunFact, SessionFact, SessionStatus,
+    Timestamp, ToolCall, ToolFact, TurnFact, TurnId, Usage,
 };
 
 use holdpoint_tools::secrets::mask_in_list;
 
 use super::conversation::belongs_to_conversation;
+use super::decide::denial;
 use super::{CallStage, Cut, LostIds, OpenStep, Phase, Settled, State, Turn, queued};
 
 impl State {
@@ -63,13 +64,15 @@ impl State {
                 self.restarted = *cause == RestoreCause::Restart;
                 // The session did no work after its last fact.
                 self.stop_work(self.last_at);
-                self.always.clear();
+                // Nothing is approved silently after a restart; a denial is safe to keep.
+                self.always.retain(|_, answer| matches!(answer, Answer::Deny { .. }));
                 if matches!(self.phase, Phase::Closed) {
                     self.phase = Phase::Idle;
                 }
             }
             SessionFact::Closed { .. } => {
                 self.phase = Phase::Closed;
+                self.always.clear();
                 // The turn's end clears the asks, but a damaged log may lack it.
                 self.asks.clear();
             }
@@ -91,6 +94,7 @@ impl State {
             }
             SessionFact::PolicyChanged { policy, .. } => {
                 Arc::make_mut(&mut self.settings).policy = *policy;
+                self.always.clear();
             }
             SessionFact::HoldChanged { hold } => {
                 self.hold = hold.clone();
@@ -264,22 +268,8 @@ impl State {
             }
             AskFact::Answered { ask, answer, by } => {
                 // A damaged log may lack the ask.
-                let ask = self.settle(ask, Settled::Answered(by.clone()));
-                match (answer, ask) {
-                    (Answer::Approve { always }, Some(ask)) => {
-                        self.always.extend(ask.always.filter(|_| *always));
-                        if ask.origin == AskOrigin::Policy {
-                            let stage = CallStage::Approved { shown: ask.request, always: *always };
-                            self.set_stage(ask.call, stage);
-                        }
-                    }
-                    (Answer::Deny { reason }, Some(ask)) if ask.origin == AskOrigin::Policy => {
-                        self.set_stage(
-                            ask.call,
-                            CallStage::Denied { reason: reason.clone(), by: by.clone() },
-                        );
-                    }
-                    _ => {}
+                if let Some(ask) = self.settle(ask, Settled::Answered(by.clone())) {
+                    self.apply_answer(ask, answer, by);
                 }
             }
             AskFact::Closed { ask, cause } => {
@@ -295,6 +285,25 @@ impl State {
                 }
             }
         }
+    }
+
+    /// Only a policy Confirm has a key for *always*, and a call that waits for its answer.
+    fn apply_answer(&mut self, ask: Ask, answer: &Answer, by: &AnsweredBy) {
+        if ask.origin != AskOrigin::Policy {
+            return;
+        }
+        let key = ask.always.filter(|_| answer.is_always());
+        let stage = match answer {
+            Answer::Approve { always } => {
+                CallStage::Approved { shown: ask.request, always: *always }
+            }
+            Answer::Deny { reason, .. } => {
+                CallStage::Denied { why: denial(reason.as_deref(), key.is_some(), by) }
+            }
+            Answer::Resume | Answer::Reply { .. } | Answer::Cancel => return,
+        };
+        self.set_stage(ask.call, stage);
+        self.always.extend(key.map(|key| (key, answer.clone())));
     }
 
     /// Moves the next ids past those that a fact mentions, in case the facts that introduced them

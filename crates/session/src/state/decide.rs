@@ -17,6 +17,7 @@ mod tasks;
 
 use holdpoint_common::{Fact, Refused};
 
+pub(super) use self::asks::denial;
 use super::State;
 use super::decision::{Decision, Effect};
 use super::input::{Input, Moment};

@@ -171,10 +171,22 @@ pub enum Gate {
 /// The policy's verdict on a call that is not denied outright.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Clearance {
-    /// The call may run.
-    Allow,
+    /// The call may run, unless the user has denied its key.
+    Allow {
+        /// The key that an *always* remembers.
+        always: Option<String>,
+    },
     /// The call may run if the user confirms it.
     Ask(Confirm),
+}
+
+impl Clearance {
+    /// The key of the call, if it has one.
+    pub(super) fn key(&self) -> Option<&str> {
+        match self {
+            Self::Allow { always } | Self::Ask(Confirm { always, .. }) => always.as_deref(),
+        }
+    }
 }
 
 /// The Confirm that the user has to approve before a call begins.

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use holdpoint_common::{
-    AnsweredBy, AskId, AskRequest, CallId, CutCause, PromptId, ToolCall, TurnId, Usage, Who,
+    AskId, AskRequest, CallId, CutCause, PromptId, ToolCall, TurnId, Usage, Who,
 };
 use serde::{Deserialize, Serialize};
 
@@ -63,10 +63,8 @@ pub enum CallStage {
     },
     /// The Confirm was denied.
     Denied {
-        /// The reason, if one was given.
-        reason: Option<String>,
-        /// The client or the setting that denied it.
-        by: AnsweredBy,
+        /// The text that the model receives.
+        why: String,
     },
     /// The tool of the call has started.
     Started,

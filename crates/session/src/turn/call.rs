@@ -67,7 +67,7 @@ impl Runner {
         tracing::debug!(verdict = ?judgement.verdict, "policy verdict");
         let widenings = widenings(std::mem::take(&mut intent.acts));
         let clearance = match judgement.verdict {
-            Verdict::Allow => Clearance::Allow,
+            Verdict::Allow => Clearance::Allow { always: intent.always },
             Verdict::Ask => confirm_clearance(&call, intent, judgement.may_be_denied()),
             Verdict::Deny => {
                 order.wait_for_earlier().await;

@@ -99,7 +99,10 @@ async fn m_a2_a_reason_reaches_the_model_in_the_same_step() {
     asking(&harness);
     let (_, mut events, _) =
         asked(&harness, json!({"kind": "confirm", "message": "Drop the table?"})).await;
-    events.answer(Answer::Deny { reason: Some("not on Fridays".into()) }).await.unwrap();
+    events
+        .answer(Answer::Deny { reason: Some("not on Fridays".into()), always: false })
+        .await
+        .unwrap();
     events.turn_finished().await;
     let requests = harness.model.requests();
     let holdpoint_session::model::Message::Tool(result) = requests[1].messages.last().unwrap()
@@ -191,7 +194,8 @@ async fn m_a5_second_answer_reports_who_answered_first() {
     assert_eq!(session.snapshot().asks.len(), 1, "the ask stays open");
 
     other.answer(&ask.id, Answer::Approve { always: false }).await.unwrap();
-    let late = session.answer(&ask.id, Answer::Deny { reason: None }).await.unwrap_err();
+    let late =
+        session.answer(&ask.id, Answer::Deny { reason: None, always: false }).await.unwrap_err();
     let by = AnsweredBy::Client(Who { name: "other".into(), pid: Some(7) });
     assert_eq!(
         late,
@@ -492,7 +496,7 @@ async fn m_a2_an_always_also_answers_the_same_asks_behind_it_and_all_of_them_run
     let open = session.snapshot().asks.clone();
     assert_eq!(open.len(), 1, "{open:?}");
     assert_eq!(open[0].always.as_deref(), Some(r#"probe {"same":false}"#));
-    session.answer(&open[0].id, Answer::Deny { reason: None }).await.unwrap();
+    session.answer(&open[0].id, Answer::Deny { reason: None, always: false }).await.unwrap();
     assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
     // Every approved call has run.
     let facts: Vec<_> = events.facts().cloned().collect();

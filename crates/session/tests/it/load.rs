@@ -179,13 +179,14 @@ async fn t_t7_a_dropped_answer_counts_once_or_not_at_all() {
                     .await;
             dropped += usize::from(replied.is_none());
             // A denial now is too late, or it is the answer.
-            let done = match session.answer(&ask.id, Answer::Deny { reason: None }).await {
-                Ok(_) => false,
-                Err(SessionError::Refused(Refused::Answer(AnswerError::AlreadyAnswered {
-                    ..
-                }))) => true,
-                Err(error) => panic!("{error}"),
-            };
+            let done =
+                match session.answer(&ask.id, Answer::Deny { reason: None, always: false }).await {
+                    Ok(_) => false,
+                    Err(SessionError::Refused(Refused::Answer(AnswerError::AlreadyAnswered {
+                        ..
+                    }))) => true,
+                    Err(error) => panic!("{error}"),
+                };
             if let Some(replied) = &replied {
                 assert!(replied.is_ok() && done, "every confirmed answer took effect: {replied:?}");
             }

@@ -1,5 +1,6 @@
 //! Tests of the pure machine, by table and by property: no actor, no clock, no disk.
 mod bench;
+mod denials;
 mod describe;
 mod fold;
 mod gaps;

@@ -14,6 +14,7 @@ mod churn;
 mod context;
 mod crashing;
 mod damaged;
+mod denials;
 mod disk;
 mod files;
 mod fleet;

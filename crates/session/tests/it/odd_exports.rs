@@ -151,7 +151,7 @@ async fn sample_sessions(world: &TestEngine) -> Vec<Vec<Value>> {
                 .finish("tool_calls"),
         );
     };
-    let denied = Answer::Deny { reason: Some("no \u{1f600}".into()) };
+    let denied = Answer::Deny { reason: Some("no \u{1f600}".into()), always: false };
     for (command, answer) in
         [("touch one", Answer::Approve { always: true }), ("touch two", denied)]
     {

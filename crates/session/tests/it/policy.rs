@@ -227,7 +227,7 @@ async fn m_e7_writes_to_our_own_folders_always_ask() {
     session.prompt("go").await.unwrap();
     // It offers no *always*.
     assert_eq!(events.asked().await.always, None);
-    events.answer(Answer::Deny { reason: None }).await.unwrap();
+    events.answer(Answer::Deny { reason: None, always: false }).await.unwrap();
     events.turn_finished().await;
     assert_eq!(asks(&events), 1);
     assert!(!config.exists() && folder.path().join("config/other.toml").exists());
@@ -250,7 +250,7 @@ async fn t_a10_an_always_is_for_exactly_this_command() {
     events.answer(Answer::Approve { always: true }).await.unwrap();
     for command in ["npm run deploy\n", "npm run dev; x\n", "npm run dev"] {
         assert!(shown(events.asked().await).starts_with(command), "{command}");
-        events.answer(Answer::Deny { reason: None }).await.unwrap();
+        events.answer(Answer::Deny { reason: None, always: false }).await.unwrap();
     }
     events.turn_finished().await;
     assert_eq!(asks(&events), 4);

@@ -64,8 +64,11 @@ async fn m_e4_replies_reach_the_model_by_id_and_empty_text_is_refused() {
             "{refused}"
         );
     }
-    for wrong in [Answer::Resume, Answer::Approve { always: false }, Answer::Deny { reason: None }]
-    {
+    for wrong in [
+        Answer::Resume,
+        Answer::Approve { always: false },
+        Answer::Deny { reason: None, always: false },
+    ] {
         let refused = events.answer(wrong).await.unwrap_err();
         assert!(
             matches!(

@@ -158,7 +158,7 @@ async fn t_c9_two_answers_at_once_have_one_effect() {
     for round in 0..rounds() {
         let ask = asked(&harness, &session, &mut events, 1).await;
         let id = ask.id.clone();
-        let deny = answers(&other, &id, Answer::Deny { reason: None });
+        let deny = answers(&other, &id, Answer::Deny { reason: None, always: false });
         let (denied, approved) = race(round, deny, session.answer(&id, approve())).await;
         let response = responses.recv().unwrap();
         let loser = match (approved, denied) {

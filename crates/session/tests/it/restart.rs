@@ -521,7 +521,7 @@ async fn m_b7_a_restart_under_an_open_confirm_is_one_fact() {
 async fn m_a11_a_policy_confirm_is_open_after_a_crash_and_its_turn_continues() {
     for answer in [
         Answer::Approve { always: false },
-        Answer::Deny { reason: Some("not on Fridays".to_owned()) },
+        Answer::Deny { reason: Some("not on Fridays".to_owned()), always: false },
     ] {
         let folder = TempDir::new().unwrap();
         let harness = on(folder.path());

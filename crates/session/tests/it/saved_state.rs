@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::FutureExt;
-use holdpoint_common::{Event, Fact, Gaps, Outcome, SessionId, Snapshot, TurnFact};
+use holdpoint_common::{
+    Answer, Event, Fact, Gaps, Outcome, PolicyMode, SessionId, Snapshot, TurnFact,
+};
 use holdpoint_session::model::{Message, ModelRequest};
 use holdpoint_session::store::{
     NewLog, Page, SessionLog, SessionPast, SessionStore, Sqlite, StoreError,
@@ -14,6 +16,7 @@ use holdpoint_session::store::{
 use holdpoint_session::testing::{Harness, LogLayer, Recorder, StoreLayer, Stored, reply};
 use holdpoint_session::{AttachFrom, SessionHandle};
 use rusqlite::Connection;
+use serde_json::json;
 use tempfile::TempDir;
 use tokio::sync::watch;
 
@@ -98,12 +101,24 @@ async fn turn(harness: &Harness, session: &SessionHandle, number: usize) {
     assert_eq!(settled.last_turn.as_ref().unwrap().outcome, Outcome::Done);
 }
 
+/// The first turn: the user denies a call of the tool `probe` with *always*.
+async fn deny_always(harness: &Harness, session: &SessionHandle) {
+    session.change_policy(PolicyMode::Ask).await.unwrap();
+    let mut events = harness.watch(session).await;
+    harness.model.then(reply().call("probe", json!({"n": 1})));
+    session.prompt("Prompt 0.").await.unwrap();
+    events.asked().await;
+    events.answer(Answer::Deny { reason: None, always: true }).await.unwrap();
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
+}
+
 /// Fills the store with a session of many turns, and ends its engine.
 async fn filled(folder: &TempDir) -> Arc<Snapshot> {
     let store = Sqlite::open(folder.path()).unwrap();
     let harness = Harness::with(|engine| engine.store(store.clone()));
     let session = harness.open().await;
-    for number in 0..TURNS {
+    deny_always(&harness, &session).await;
+    for number in 1..TURNS {
         turn(&harness, &session, number).await;
     }
     let mut events = harness.watch(&session).await;
@@ -159,8 +174,13 @@ async fn m_b7_a_long_session_opens_from_its_saved_state_alone() {
     assert_eq!(lasting(&shown), Snapshot { gaps: shown.gaps.clone(), ..lasting(&before) });
     let session = harness.sessions().get(id.as_str()).await.unwrap();
     assert_eq!(session.snapshot().usage, before.usage);
-    // The conversation has lost its beginning, and says so.
+    // The conversation has lost its beginning, and says so. The denial was in it.
+    harness.model.then(reply().call("probe", json!({"n": 1})));
     turn(&harness, &session, TURNS).await;
+    let Some(Message::Tool(result)) = harness.model.requests()[1].messages.last().cloned() else {
+        panic!("{:#?}", harness.model.requests())
+    };
+    assert_eq!(result.result, "the user denied this for the whole session");
     assert_ne!(session.snapshot().gaps, Gaps::default());
     assert!(prompts(&harness.model.requests()[0]).len() < TURNS);
 }

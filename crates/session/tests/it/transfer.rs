@@ -27,10 +27,12 @@ async fn session(store: Sqlite) -> SessionId {
     let harness = Harness::with(|engine| engine.store(store));
     let session = harness.sessions().open(harness.session().policy(PolicyMode::Ask)).await.unwrap();
     let mut events = harness.watch(&session).await;
-    for (n, answer) in
-        [Answer::Approve { always: true }, Answer::Deny { reason: Some("no \u{1f600}".into()) }]
-            .into_iter()
-            .enumerate()
+    for (n, answer) in [
+        Answer::Approve { always: true },
+        Answer::Deny { reason: Some("no \u{1f600}".into()), always: false },
+    ]
+    .into_iter()
+    .enumerate()
     {
         harness.model.then(reply().thought("hm").text("I try.").call("probe", json!({ "n": n })));
         session.prompt(format!("go {n}\n\u{1f468}\u{200d}\u{1f469}")).await.unwrap();

@@ -59,15 +59,14 @@ fn reply(id: &str, answer: Option<&str>) -> QuestionReply {
 
 #[test]
 fn m_h1_a_confirm_offers_always_only_where_the_ask_does() {
-    let [once, always, reject] = [
-        ("allow_once", "allow_once"),
-        ("allow_always", "allow_always"),
-        ("reject_once", "reject_once"),
-    ];
-    assert_eq!(options(&confirm(None), &[]), pairs(&[once, reject]));
-    assert_eq!(options(&confirm(Some("shell: rm")), &[]), pairs(&[once, always, reject]));
-    let refused = read(&confirm(None), vec![], false, selected("allow_always"));
-    assert!(matches!(refused, Next::StaysOpen(_)), "{refused:?}");
+    let all = ["allow_once", "allow_always", "reject_once", "reject_always"].map(|id| (id, id));
+    let [allow, allow_always, reject, reject_always] = all;
+    assert_eq!(options(&confirm(None), &[]), pairs(&[allow, reject]));
+    assert_eq!(options(&confirm(Some("shell: rm")), &[]), pairs(&all));
+    for (id, _) in [allow_always, reject_always] {
+        let refused = read(&confirm(None), vec![], false, selected(id));
+        assert!(matches!(refused, Next::StaysOpen(_)), "{refused:?}");
+    }
 }
 
 #[test]
@@ -87,8 +86,9 @@ fn m_h1_a_permission_request_has_the_whole_ask() {
 
 #[test]
 fn m_h1_each_reply_of_the_editor_gives_one_answer() {
-    let denied =
-        |reason: Option<&str>| Next::Answer(Answer::Deny { reason: reason.map(str::to_owned) });
+    let denied = |reason: Option<&str>| {
+        Next::Answer(Answer::Deny { reason: reason.map(str::to_owned), always: false })
+    };
     let with_reason = |reason: &str| {
         let mut result = selected("reject_once").unwrap();
         result["_meta"] = json!({ "holdpoint": { "reason": reason } });
@@ -108,6 +108,11 @@ fn m_h1_each_reply_of_the_editor_gives_one_answer() {
             confirm(Some("shell: rm")),
             selected("allow_always"),
             Next::Answer(Answer::Approve { always: true }),
+        ),
+        (
+            confirm(Some("shell: rm")),
+            selected("reject_always"),
+            Next::Answer(Answer::Deny { reason: None, always: true }),
         ),
         (continues(), selected("continue"), Next::Answer(Answer::Resume)),
         (continues(), selected("interrupt"), Next::Interrupt),

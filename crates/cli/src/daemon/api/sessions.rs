@@ -31,13 +31,6 @@ pub(super) async fn open(
         }
         .into());
     }
-    // Requests for other machines were forwarded.
-    if let Some(machine) = open.machine.take()
-        && Some(&*machine) != caller.host.store.machine()
-    {
-        let message = "this machine is in no fleet with it".to_owned();
-        return Err(SessionError::MachineUnreachable { machine, message }.into());
-    }
     // `Sessions::open` uses the supplies of the handle and ignores those of the request.
     let supplies = std::mem::take(&mut open.supplies);
     Ok(Reply(caller.opening(supplies)?.open(open).await?.snapshot()))

@@ -91,7 +91,7 @@ fn confirm_keys(form: &AskForm, width: usize, keys: &mut Vec<Line<'static>>) {
     let hints = ask_keys::confirm(form);
     if let (Some(key), Some(always)) = (hints.always, &form.ask().always) {
         let mut rows = Vec::new();
-        let style = if form.is_armed() { Tone::Waits.style() } else { Style::new() };
+        let style = if form.armed().is_some() { Tone::Waits.style() } else { Style::new() };
         wrap_exact(
             &Line::styled(format!("{key} {}", exact_line(always)), style),
             width,

@@ -494,7 +494,7 @@ fn overlays() {
     scene.turn("Go.").press("ctrl+x ?");
     shows("help", &mut scene);
     let screen = scene.screen(80, 80);
-    for key in ["Y / N", "R / A", "1-9, W, S", "Tab", "Ctrl+D", "Ctrl+J"] {
+    for key in ["Y / N", "A A / D D", "1-9, W, S", "Tab", "Ctrl+D", "Ctrl+J"] {
         assert!(screen.contains(key), "{key}: {screen}");
     }
     scene.press("esc ctrl+x s");

@@ -42,6 +42,23 @@ fn m_h1_an_approval_for_always_covers_the_next_call() {
 }
 
 #[test]
+fn m_h1_a_denial_for_always_covers_the_next_call() {
+    let world = World::new();
+    let mut editor = Editor::new(&world);
+    let session = editor.open(&world);
+    let prompt = editor.prompt(&session, RUN);
+    let (id, _) = editor.asked("session/request_permission");
+    editor.choose(&id, "reject_always");
+    assert_eq!(editor.reply(prompt).unwrap()["stopReason"], "end_turn");
+    assert_eq!(editor.play(&session, RUN), "end_turn");
+    let asked = editor.seen.iter().filter(|m| m["method"] == "session/request_permission");
+    assert_eq!(asked.count(), 1);
+    let last = editor.updates("tool_call_update").pop().unwrap().to_string();
+    assert!(last.contains("failed") && last.contains("for the whole session"), "{last}");
+    assert!(!world.work("made").exists());
+}
+
+#[test]
 fn m_h1_an_ask_that_is_answered_elsewhere_is_withdrawn() {
     let world = World::new();
     let mut editor = Editor::new(&world);

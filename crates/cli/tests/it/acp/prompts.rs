@@ -37,7 +37,7 @@ fn m_h1_a_prompt_streams_its_updates_and_then_ends() {
     let (id, request) = editor.asked("session/request_permission");
     let options = request["options"].as_array().unwrap();
     let kinds: Vec<_> = options.iter().map(|option| option["kind"].as_str().unwrap()).collect();
-    assert_eq!(kinds, ["allow_once", "allow_always", "reject_once"]);
+    assert_eq!(kinds, ["allow_once", "allow_always", "reject_once", "reject_always"]);
     editor.choose(&id, "allow_once");
     let reply = editor.reply(prompt).unwrap();
     assert_eq!(reply["stopReason"], "end_turn");

@@ -181,7 +181,7 @@ fn m_a2_always_shows_the_remembered_rule_and_reaches_the_model() {
     server.reply(call()).reply(call()).reply(Reply::text(["Well."]));
     let env = [("OPENAI_API_KEY", "sk-x"), ("OPENAI_BASE_URL", &*server.base_url())];
     let mut terminal = Terminal::start(&world, &["run", "--model", "openai/test", "Go."], &env, 40);
-    terminal.wait_for("[A] Approve always in this session: ");
+    terminal.wait_for("[A] Approve [D] Deny always in this session: ");
     terminal.wait_for(ASKED);
     let text = terminal.text();
     let offer = text.lines().find(|line| line.starts_with("[A]")).unwrap();

@@ -245,6 +245,24 @@ fn m_a5_an_ask_is_answered_once_by_its_whole_id() {
 }
 
 #[test]
+fn m_a2_deny_always_denies_later_calls_until_the_policy_changes() {
+    let world = World::new();
+    let id = world.open(&[], "shell: touch made\n---\nshell: touch made\n---\nsay Well.");
+    let ask = world.ask(&id);
+    world.run(&["deny", &ask, "--always", "--reason", "not here"]).code(0);
+    world.idle(&id);
+    let log = world.run(&["logs", &id]).code(0).out;
+    assert!(log.contains("), always in this session: not here\n"), "{log}");
+    let denied = "denied: the user denied this for the whole session: not here";
+    assert_eq!((log.matches(denied).count(), log.matches("⏸ shell").count()), (2, 1), "{log}");
+    world.run(&["policy", "set", &id, "edits"]).code(0);
+    world.run(&["prompt", &id, "shell: touch made"]).code(0);
+    world.run(&["approve", &world.ask(&id)]).code(0);
+    world.idle(&id);
+    assert!(world.work("made").exists());
+}
+
+#[test]
 fn m_a2_a_reason_reaches_the_model_and_questions_are_answered_by_number_or_words() {
     let world = World::new();
     let id = world.open(&[], "shell: touch made");

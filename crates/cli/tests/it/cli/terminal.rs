@@ -226,11 +226,26 @@ fn always_is_offered_and_remembered() {
         &["run", "shell: echo x >> made\n---\nshell: echo x >> made\n---\nsay Done."],
     );
     terminal.wait_for(ASKED);
-    terminal.wait_for("[A] Approve always in this session: ");
+    terminal.wait_for("[A] Approve [D] Deny always in this session: ");
     terminal.press_until("a", "Press A again to approve always in this session: ");
     terminal.press_until("a", "→ approved, always in this session");
     terminal.end(0);
     assert_eq!(std::fs::read_to_string(world.work("made")).unwrap(), "x\nx\n");
+}
+
+#[test]
+fn m_a10_a_denial_for_always_is_offered_and_remembered() {
+    let world = World::new();
+    let mut terminal = Terminal::run(
+        &world,
+        &["run", "shell: echo x >> made\n---\nshell: echo x >> made\n---\nsay Done."],
+    );
+    terminal.wait_for(ASKED);
+    terminal.press_until("d", "Press D again to deny always in this session: ");
+    terminal.press_until("d", "→ denied, always in this session");
+    terminal.end(0);
+    assert_eq!(terminal.text().matches("⏸ shell").count(), 1, "{}", terminal.text());
+    assert!(!world.work("made").exists());
 }
 
 #[test]

@@ -56,7 +56,7 @@ async fn busy(house: &DaemonWorld, script: &'static str, answers: bool) -> Busy 
             let Some(fact) = event.fact() else { continue };
             sees.lock().unwrap().facts.push(Arc::clone(&event));
             if answers && matches!(fact, Fact::Ask(AskFact::Raised { .. })) {
-                let denied = events.answer(Answer::Deny { reason: None }).await;
+                let denied = events.answer(Answer::Deny { reason: None, always: false }).await;
                 sees.lock().unwrap().denied = denied.is_ok_and(|answered| answered.saved);
             }
         }

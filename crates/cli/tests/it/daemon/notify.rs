@@ -56,7 +56,7 @@ async fn an_ask_answered_before_its_notification_is_not_notified() {
         }
     };
     let ask = shown(true).await.unwrap();
-    late.answer(&ask.id, Answer::Deny { reason: None }).await.unwrap();
+    late.answer(&ask.id, Answer::Deny { reason: None, always: false }).await.unwrap();
     shown(false).await;
     asks("last").await;
     std::fs::write(house.0.path("home/go"), "").unwrap();
@@ -81,7 +81,7 @@ async fn each_ask_is_notified_once() {
         format!("{ask} {} one shell Run this command without a sandbox?", session.id())
     );
     // The command runs for the next ask when that becomes the one to answer.
-    session.answer(&ask, Answer::Deny { reason: None }).await.unwrap();
+    session.answer(&ask, Answer::Deny { reason: None, always: false }).await.unwrap();
     let second = notifications(&house, 2)[1].clone();
     assert!(second != first && second.contains(session.id().as_str()), "{second}");
     // After a restart the ask is open again, and the command does not run for it again, but for
@@ -98,7 +98,7 @@ async fn each_ask_is_notified_once() {
     // The next ask of "one" was raised before the restart, but is shown only now.
     let shown = session.snapshot().asks[0].id.clone();
     assert!(lines[1].starts_with(&format!("{shown} ")), "{lines:?}");
-    session.answer(&shown, Answer::Deny { reason: None }).await.unwrap();
+    session.answer(&shown, Answer::Deny { reason: None, always: false }).await.unwrap();
     let lines = notifications(&house, 4);
     assert!(lines.len() == 4 && lines[3].contains(" one shell "), "{lines:?}");
 }

@@ -114,7 +114,7 @@ fn follow(
 pub(crate) fn answer(dice: &mut fastrand::Rng) -> Answer {
     match dice.u8(0..8) {
         0..3 => Answer::Approve { always: dice.u8(0..10) == 0 },
-        3..5 => Answer::Deny { reason: dice.bool().then(|| "not now".into()) },
+        3..5 => Answer::Deny { reason: dice.bool().then(|| "not now".into()), always: false },
         5..7 => Answer::Cancel,
         _ => Answer::Resume,
     }

@@ -3,8 +3,7 @@
 use holdpoint_common::api::{AnswerRequest, Answered, AsksRequest};
 use holdpoint_common::{
     Answer, AnswerError, AnsweredBy, Ask, AskCloseCause, AskFact, AskId, AskOrigin, AskRequest,
-    AsksMode, CallId, Hold, PauseKind, PauseResponse, QuestionResponse, Refused, SessionFact,
-    ToolResult, ToolStatus, Who,
+    AsksMode, CallId, Hold, PauseKind, PauseResponse, QuestionResponse, Refused, SessionFact, Who,
 };
 use holdpoint_tools::AskReply;
 
@@ -31,8 +30,7 @@ impl Decide for AnswerRequest {
         };
         ask.request.accepts(answer)?;
         // *Always* also answers every other open ask with the same key.
-        let always =
-            ask.always.as_ref().filter(|_| matches!(answer, Answer::Approve { always: true }));
+        let always = ask.always.as_ref().filter(|_| answer.is_always());
         let has_same_key = |other: &&Ask| {
             other.id != ask.id && always.is_some() && other.always.as_ref() == always
         };
@@ -151,7 +149,7 @@ impl DecisionBuilder<'_> {
 pub(super) fn reply_to(request: &AskRequest, answer: &Answer, by: &AnsweredBy) -> AskReply {
     match (request, answer) {
         (AskRequest::Pause(_), Answer::Approve { .. }) => AskReply::Pause(PauseResponse::Approved),
-        (AskRequest::Pause(_), Answer::Deny { reason }) => {
+        (AskRequest::Pause(_), Answer::Deny { reason, .. }) => {
             let reason = match by {
                 AnsweredBy::Client(_) => reason.clone(),
                 AnsweredBy::Setting { asks } => Some(asks_mode_reason(*asks)),
@@ -187,23 +185,30 @@ fn answer_of_setting(asks: AsksMode, ask: &Ask) -> Option<Answer> {
         AskRequest::Pause(pause) => match pause.kind {
             PauseKind::Continue => Answer::Resume,
             PauseKind::Confirm if approves => Answer::Approve { always: false },
-            PauseKind::Confirm => Answer::Deny { reason: None },
+            PauseKind::Confirm => Answer::Deny { reason: None, always: false },
         },
     })
 }
 
-/// The result of a denied call.
-pub(super) fn denied_result(call: CallId, reason: Option<&str>, by: &AnsweredBy) -> ToolResult {
-    ToolResult::not_run(call, ToolStatus::Denied, denial(reason, by))
+/// The text that the model receives for a denied call. `always` is whether the denial also applies to
+/// later calls with the same key.
+pub(in crate::state) fn denial(reason: Option<&str>, always: bool, by: &AnsweredBy) -> String {
+    match by {
+        AnsweredBy::Client(_) => denial_by_user(reason, always),
+        AnsweredBy::Setting { asks } => denial_by_setting(*asks),
+    }
 }
 
-/// The text that the model receives for a denied call.
-pub(super) fn denial(reason: Option<&str>, by: &AnsweredBy) -> String {
-    match (by, reason) {
-        (AnsweredBy::Setting { asks }, _) => format!("denied: {}", asks_mode_reason(*asks)),
-        (AnsweredBy::Client(_), Some(reason)) => format!("the user denied this: {reason}"),
-        (AnsweredBy::Client(_), None) => "the user denied this".to_owned(),
-    }
+/// The text that the model receives for a call that the asks mode denies.
+pub(super) fn denial_by_setting(asks: AsksMode) -> String {
+    format!("denied: {}", asks_mode_reason(asks))
+}
+
+/// The text that the model receives for a call that the user denies.
+pub(super) fn denial_by_user(reason: Option<&str>, always: bool) -> String {
+    let scope = if always { " for the whole session" } else { "" };
+    let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+    format!("the user denied this{scope}{reason}")
 }
 
 /// The reason for a denial by the asks mode.

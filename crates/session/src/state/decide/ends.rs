@@ -10,7 +10,6 @@ use holdpoint_common::{
 };
 
 use super::DecisionBuilder;
-use super::asks::denied_result;
 use crate::state::decision::Effect;
 use crate::state::input::Decide;
 use crate::state::{CallStage, Cut, Phase, Turn, queued};
@@ -178,17 +177,17 @@ impl DecisionBuilder<'_> {
     /// Gives every open call a result that says how the call ended.
     pub(super) fn end_open_calls(&mut self, turn: &Turn, why: &str) {
         for (call, stage) in &turn.calls {
-            let interrupted =
-                |text: String| ToolResult::not_run(call.id, ToolStatus::Interrupted, text);
-            self.record(ToolFact::Finished(match stage {
-                CallStage::Started => interrupted(format!(
-                    "{why} before this call returned; its effects so far remain"
-                )),
-                CallStage::Denied { reason, by } => denied_result(call.id, reason.as_deref(), by),
+            let (status, text) = match stage {
+                CallStage::Started => (
+                    ToolStatus::Interrupted,
+                    format!("{why} before this call returned; its effects so far remain"),
+                ),
+                CallStage::Denied { why } => (ToolStatus::Denied, why.clone()),
                 CallStage::Proposed | CallStage::Asking | CallStage::Approved { .. } => {
-                    interrupted(format!("not run: {why}"))
+                    (ToolStatus::Interrupted, format!("not run: {why}"))
                 }
-            }));
+            };
+            self.record(ToolFact::Finished(ToolResult::not_run(call.id, status, text)));
         }
     }
 }

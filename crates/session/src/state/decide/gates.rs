@@ -1,12 +1,12 @@
 //! The machine's replies to a runner at its gates.
 
 use holdpoint_common::{
-    AnsweredBy, Ask, AskCloseCause, AskFact, AskOrigin, AsksMode, CallId, Hold, HoldAt, HoldCause,
+    Answer, Ask, AskCloseCause, AskFact, AskOrigin, AsksMode, CallId, Hold, HoldAt, HoldCause,
     Refused, SessionSettings, ToolFact, TurnFact,
 };
 
 use super::DecisionBuilder;
-use super::asks::denial;
+use super::asks::{denial_by_setting, denial_by_user};
 use crate::state::decision::GateReply;
 use crate::state::input::{Clearance, Gate, Input, PassGate};
 use crate::state::{CallStage, Phase, Turn};
@@ -78,13 +78,13 @@ impl DecisionBuilder<'_> {
         clearance: Clearance,
     ) -> GateReply {
         let Some((_, stage)) = turn.call(call) else { return GateReply::Cut };
+        let remembered = clearance.key().and_then(|key| self.state.always.get(key));
         match (stage, clearance) {
-            (CallStage::Proposed, Clearance::Ask(confirm))
-                if !confirm
-                    .always
-                    .as_ref()
-                    .is_some_and(|always| self.state.always.contains(always)) =>
-            {
+            // A remembered denial takes precedence over a rule that allows the call.
+            (CallStage::Proposed, _) if let Some(Answer::Deny { reason, .. }) = remembered => {
+                GateReply::Denied { reason: denial_by_user(reason.as_deref(), true) }
+            }
+            (CallStage::Proposed, Clearance::Ask(confirm)) if remembered.is_none() => {
                 self.raise(
                     call,
                     AskOrigin::Policy,
@@ -96,11 +96,11 @@ impl DecisionBuilder<'_> {
                     AsksMode::Wait => GateReply::Wait,
                     AsksMode::Approve if !confirm.may_be_denied => self.start_call(call),
                     asks @ (AsksMode::Approve | AsksMode::Deny) => {
-                        GateReply::Denied { reason: denial(None, &AnsweredBy::Setting { asks }) }
+                        GateReply::Denied { reason: denial_by_setting(asks) }
                     }
                 }
             }
-            (CallStage::Proposed, Clearance::Allow | Clearance::Ask(_)) => self.start_call(call),
+            (CallStage::Proposed, _) => self.start_call(call),
             // After a restart the call is judged again, and its effect may differ from the approved
             // one.
             (CallStage::Approved { shown, .. }, Clearance::Ask(confirm))
@@ -108,13 +108,9 @@ impl DecisionBuilder<'_> {
             {
                 GateReply::Denied { reason: OUTDATED.to_owned() }
             }
-            (CallStage::Approved { .. }, Clearance::Allow | Clearance::Ask(_)) => {
-                self.start_call(call)
-            }
+            (CallStage::Approved { .. }, _) => self.start_call(call),
             (CallStage::Asking, clearance) => self.keep_asking(call, &clearance),
-            (CallStage::Denied { reason, by }, _) => {
-                GateReply::Denied { reason: denial(reason.as_deref(), by) }
-            }
+            (CallStage::Denied { why }, _) => GateReply::Denied { reason: why.clone() },
             // A call starts only once.
             (CallStage::Started, _) => GateReply::Cut,
         }

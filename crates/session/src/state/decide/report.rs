@@ -1,9 +1,10 @@
 //! The decision for a report of a runner.
 
-use holdpoint_common::{AskCloseCause, AskFact, Refused, RunFact, ToolFact, TurnFact};
+use holdpoint_common::{
+    AskCloseCause, AskFact, Refused, RunFact, ToolFact, ToolResult, ToolStatus, TurnFact,
+};
 
 use super::DecisionBuilder;
-use super::asks::denied_result;
 use crate::state::decision::Reception;
 use crate::state::input::{Input, Report, RunnerReport};
 use crate::state::{CallStage, Phase};
@@ -26,8 +27,8 @@ impl Input for RunnerReport {
                 // still learns that it was denied.
                 let result = match open.call(result.call) {
                     None => return Ok(Reception::Stale),
-                    Some((call, CallStage::Denied { reason, by })) => {
-                        denied_result(call.id, reason.as_deref(), by)
+                    Some((call, CallStage::Denied { why })) => {
+                        ToolResult::not_run(call.id, ToolStatus::Denied, why.clone())
                     }
                     Some(_) => result,
                 };

@@ -159,7 +159,13 @@ pub(super) fn gate(turn: u64, gate: Gate) -> Input {
 }
 
 pub(super) fn allow(call: u64) -> Gate {
-    Gate::Tool { call: CallId(call), clearance: Clearance::Allow }
+    allow_key(call, None)
+}
+
+/// A call that the policy allows, with the key that *always* would remember.
+pub(super) fn allow_key(call: u64, rule: Option<&str>) -> Gate {
+    let always = rule.map(str::to_owned);
+    Gate::Tool { call: CallId(call), clearance: Clearance::Allow { always } }
 }
 
 /// A call that the policy wants confirmed; *always* would remember `rule`.

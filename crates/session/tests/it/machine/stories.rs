@@ -19,9 +19,9 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 
 use super::bench::{
-    Bench, LONGEST, allow, ann, answer, ask, ask_id, ben, confirm, confirm_deniable, finished,
-    gate, job_ended, job_started, pause, piece, prompt, question, refused_client, report, restored,
-    session, step_finished, tasks, tool_finished,
+    Bench, LONGEST, allow, allow_key, ann, answer, ask, ask_id, ben, confirm, confirm_deniable,
+    finished, gate, job_ended, job_started, pause, piece, prompt, question, refused_client, report,
+    restored, session, step_finished, tasks, tool_finished,
 };
 use super::describe;
 use super::input::{Decision, Input};
@@ -402,8 +402,9 @@ fn some_tasks(a: u8, b: u8) -> TaskRequest {
 }
 
 fn cleared(call: u64, c: u8) -> Gate {
-    match c % 5 {
+    match c % 6 {
         0 => allow(call),
+        5 => allow_key(call, Some("one rule")),
         1 => confirm(call, None),
         4 => confirm_deniable(call),
         2 => confirm(call, Some("one rule")),
@@ -449,17 +450,20 @@ fn fitting(request: &AskRequest, c: u8) -> Answer {
         AskRequest::Question(_) if c < 60 => Answer::Cancel,
         AskRequest::Question(_) => reply("yes"),
         AskRequest::Pause(pause) if pause.kind == PauseKind::Continue => Answer::Resume,
-        AskRequest::Pause(_) if c < 70 => Answer::Deny { reason: Some("no".to_owned()) },
+        AskRequest::Pause(_) if c < 70 => {
+            Answer::Deny { reason: Some("no".to_owned()), always: c < 25 }
+        }
         AskRequest::Pause(_) => Answer::Approve { always: c > 160 },
     }
 }
 
 fn some_answer(c: u8) -> Answer {
-    match c % 8 {
+    match c % 9 {
         0 => Answer::Resume,
         1 => Answer::Approve { always: false },
         2 => Answer::Approve { always: true },
-        3 => Answer::Deny { reason: None },
+        3 => Answer::Deny { reason: None, always: false },
+        8 => Answer::Deny { reason: None, always: true },
         4 => Answer::Cancel,
         5 => reply("yes"),
         6 => reply(""),

@@ -14,9 +14,9 @@ use holdpoint_common::{
 use holdpoint_session::state::{CallStage, Clearance, Confirm, Gate, GateReply, Phase, Report};
 
 use super::bench::{
-    Bench, LONGEST, add_task, allow, ann, answer, ask, ask_id, ben, confirm, confirm_deniable,
-    finished, gate, job_ended, job_started, next_task, pause, piece, prompt, question,
-    refused_client, report, restored, run, session, step_finished, tasks, tool_finished,
+    Bench, LONGEST, add_task, allow, allow_key, ann, answer, ask, ask_id, ben, confirm,
+    confirm_deniable, finished, gate, job_ended, job_started, next_task, pause, piece, prompt,
+    question, refused_client, report, restored, run, session, step_finished, tasks, tool_finished,
 };
 use super::describe;
 use super::input::{Input, Reply};
@@ -28,13 +28,14 @@ const CALL: u64 = 2;
 
 /// Every phase, by name. The queue has room for one prompt.
 #[rustfmt::skip]
-const PHASES: [&str; 36] = [
+const PHASES: [&str; 37] = [
     // No turn; held with an empty queue; held with one queued prompt.
     "idle", "held", "queued",
     // A turn before its first step, and in one.
     "starting", "stepping",
-    // A call without a verdict: with asks mode wait, deny and approve, and after an *always*.
-    "proposed", "proposed/deny", "proposed/approve", "proposed/always",
+    // A call without a verdict: with asks mode wait, deny and approve, and after it was approved or
+    // denied with *always*.
+    "proposed", "proposed/deny", "proposed/approve", "proposed/always", "proposed/never",
     // A call that needs a Confirm: asking, approved, denied.
     "asking", "approved", "denied",
     // A call that runs, in each asks mode, and a call that asks.
@@ -77,6 +78,13 @@ fn at(phase: &str) -> Bench {
         let ask = bench.last_ask().expect("an open ask");
         bench.with([Input::Answer { ask, answer, by: ann() }])
     };
+    let proposed_again = |first| {
+        answered(first).with([
+            report(1, tool_finished(CALL)),
+            gate(1, Gate::Step),
+            report(1, Report::Answered(answer(1, 1))),
+        ])
+    };
     let started = || proposed().with([gate(1, allow(CALL))]);
     let hold = || Input::Hold { by: ann() };
     let interrupt = || Input::Interrupt { turn: None, by: ann() };
@@ -88,14 +96,13 @@ fn at(phase: &str) -> Bench {
         "starting" => begun(),
         "stepping" => step(),
         "proposed" => proposed(),
-        "proposed/always" => answered(Answer::Approve { always: true }).with([
-            report(1, tool_finished(CALL)),
-            gate(1, Gate::Step),
-            report(1, Report::Answered(answer(1, 1))),
-        ]),
+        "proposed/always" => proposed_again(Answer::Approve { always: true }),
+        "proposed/never" => {
+            proposed_again(Answer::Deny { reason: Some("too risky".to_owned()), always: true })
+        }
         "asking" => asking(),
         "approved" => answered(Answer::Approve { always: false }),
-        "denied" => answered(Answer::Deny { reason: Some("too risky".to_owned()) }),
+        "denied" => answered(Answer::Deny { reason: Some("too risky".to_owned()), always: false }),
         "started" => started(),
         "continue?" => {
             started().with([ask(1, CALL, AskRequest::Pause(pause(PauseKind::Continue)))])
@@ -183,7 +190,11 @@ fn inputs(bench: &Bench) -> Vec<(&'static str, Input)> {
         ("answer the last ask: resume", to(last(), Answer::Resume)),
         ("answer the last ask: approve", to(last(), Answer::Approve { always: false })),
         ("answer the last ask: approve always", to(last(), Answer::Approve { always: true })),
-        ("answer the last ask: deny", to(last(), Answer::Deny { reason: None })),
+        ("answer the last ask: deny", to(last(), Answer::Deny { reason: None, always: false })),
+        (
+            "answer the last ask: deny always",
+            to(last(), Answer::Deny { reason: None, always: true }),
+        ),
         ("answer the last ask: reply", to(last(), reply("yes"))),
         ("answer the last ask: empty reply", to(last(), reply(" "))),
         ("answer the last ask: cancel", to(last(), Answer::Cancel)),
@@ -232,6 +243,7 @@ fn inputs(bench: &Bench) -> Vec<(&'static str, Input)> {
         ("gate: step", gate(turn, Gate::Step)),
         ("gate: step of another turn", gate(stale, Gate::Step)),
         ("gate: call, allowed", gate(turn, allow(CALL))),
+        ("gate: call, allowed, with a key", gate(turn, allow_key(CALL, Some("true")))),
         ("gate: call, to be confirmed", gate(turn, confirm(CALL, Some("true")))),
         ("gate: call, to be confirmed, no always", gate(turn, confirm(CALL, None))),
         ("gate: call, to be confirmed, may be denied", gate(turn, confirm_deniable(CALL))),
@@ -387,7 +399,7 @@ fn every_phase_matches_its_name() {
                     HoldState::Standing => "paused",
                 },
                 Some(CallStage::Proposed) => {
-                    "proposed proposed/deny proposed/approve proposed/always"
+                    "proposed proposed/deny proposed/approve proposed/always proposed/never"
                 }
                 Some(CallStage::Asking) => "asking",
                 Some(CallStage::Approved { .. }) => "approved",

@@ -13,7 +13,7 @@ use holdpoint_common::{
 use holdpoint_session::history;
 use holdpoint_session::model::Message;
 use holdpoint_session::state::{
-    CallStage, Clearance, Cut, Effect, Gate, GateReply, Moment, Phase, Report, State, Turn,
+    CallStage, Clearance, Confirm, Cut, Effect, Gate, GateReply, Moment, Phase, Report, State, Turn,
 };
 use holdpoint_tools::AskReply;
 
@@ -520,6 +520,7 @@ struct NothingAfterTheCut {
     approved: BTreeSet<CallId>,
     denied: BTreeSet<CallId>,
     always: BTreeSet<String>,
+    never: BTreeSet<String>,
 }
 
 impl Property for NothingAfterTheCut {
@@ -567,7 +568,10 @@ impl Property for NothingAfterTheCut {
                             self.approved.insert(ask.call);
                             self.always.extend(ask.always.clone().filter(|_| *always));
                         }
-                        _ => drop(self.denied.insert(ask.call)),
+                        answer => {
+                            self.denied.insert(ask.call);
+                            self.never.extend(ask.always.clone().filter(|_| answer.is_always()));
+                        }
                     }
                 }
                 Fact::Tool(ToolFact::Started { call }) => {
@@ -582,16 +586,28 @@ impl Property for NothingAfterTheCut {
                     let Input::Gate { gate: Gate::Tool { clearance, .. }, .. } = seen.input else {
                         return Err(format!("{call} began by {:?}", seen.input));
                     };
-                    if let Clearance::Ask(confirm) = clearance {
-                        let rule =
-                            confirm.always.as_ref().is_some_and(|rule| self.always.contains(rule));
-                        ensure!(
-                            rule || self.approved.contains(call),
-                            "{call} began without an approval"
-                        );
-                    }
+                    let (Clearance::Allow { always: rule }
+                    | Clearance::Ask(Confirm { always: rule, .. })) = clearance;
+                    let is_in = |rules: &BTreeSet<String>| {
+                        rule.as_ref().is_some_and(|it| rules.contains(it))
+                    };
+                    let is_approved = self.approved.contains(call);
+                    ensure!(
+                        is_approved || !is_in(&self.never),
+                        "{call} began although its key was denied"
+                    );
+                    ensure!(
+                        is_approved
+                            || is_in(&self.always)
+                            || matches!(clearance, Clearance::Allow { .. }),
+                        "{call} began without an approval"
+                    );
                 }
                 Fact::Session(SessionFact::Restored { .. }) => self.always.clear(),
+                Fact::Session(SessionFact::PolicyChanged { .. } | SessionFact::Closed { .. }) => {
+                    self.always.clear();
+                    self.never.clear();
+                }
                 _ => {}
             }
         }

@@ -33,7 +33,10 @@ fn m_a10_closing_an_overlay_restarts_the_guard_of_an_ask() {
     assert_eq!(scene.later(1000).press("esc y"), []);
     scene.screen(80, 24);
     assert_eq!(scene.later(299).press("y"), []);
-    assert_eq!(answers(&scene.later(300).press("n")), [&Answer::Deny { reason: None }]);
+    assert_eq!(
+        answers(&scene.later(300).press("n")),
+        [&Answer::Deny { reason: None, always: false }]
+    );
 }
 
 #[test]
@@ -273,20 +276,26 @@ fn m_a10_two_questions_are_answered_back_and_forth() {
 
 #[test]
 fn m_a10_always_is_pressed_twice() {
-    let mut scene = Scene::session();
-    scene.turn("Go.").confirms("ls");
-    scene.snapshot.asks[0].always = Some("shell: ls".into());
-    let asks = std::mem::take(&mut scene.snapshot.asks);
-    scene.delta(holdpoint_common::Delta::SavedAgain);
-    scene.snapshot.asks = asks;
-    scene.later(1000).delta(holdpoint_common::Delta::SavedAgain);
-    assert!(scene.screen(80, 24).contains("[A] Approve always in this session: shell: ls"));
-    assert_eq!(scene.later(300).press("a"), []);
-    assert!(
-        scene.screen(80, 24).contains("Press A again to approve always in this session: shell: ls")
-    );
-    assert_eq!(scene.press("a"), []);
-    assert_eq!(answers(&scene.later(700).press("a")), [&Answer::Approve { always: true }]);
+    let approval = Answer::Approve { always: true };
+    let denial = Answer::Deny { reason: None, always: true };
+    for (key, does, answer) in
+        [("a", "A again to approve", approval), ("d", "D again to deny", denial)]
+    {
+        let mut scene = Scene::session();
+        scene.turn("Go.").confirms("ls");
+        scene.snapshot.asks[0].always = Some("shell: ls".into());
+        let asks = std::mem::take(&mut scene.snapshot.asks);
+        scene.delta(holdpoint_common::Delta::SavedAgain);
+        scene.snapshot.asks = asks;
+        scene.later(1000).delta(holdpoint_common::Delta::SavedAgain);
+        let offer = "[A] Approve [D] Deny always in this session: shell: ls";
+        assert!(scene.screen(80, 24).contains(offer));
+        assert_eq!(scene.later(300).press(key), []);
+        let again = format!("Press {does} always in this session: shell: ls");
+        assert!(scene.screen(80, 24).contains(&again), "{again}");
+        assert_eq!(scene.press(key), []);
+        assert_eq!(answers(&scene.later(700).press(key)), [&answer]);
+    }
 }
 
 /// Keys that are typed around an ask: all but those that always work.
@@ -473,7 +482,7 @@ fn m_a10_the_guard_starts_when_the_ask_or_its_keys_appear() {
     assert_eq!(scene.press("n"), [], "too soon, it was meant for the reason");
     scene.later(300);
     scene.screen(80, 24);
-    assert_eq!(answers(&scene.press("n")), [&Answer::Deny { reason: None }]);
+    assert_eq!(answers(&scene.press("n")), [&Answer::Deny { reason: None, always: false }]);
 }
 
 #[test]

@@ -120,7 +120,10 @@ fn m_a10_a_paste_in_the_hub_goes_into_the_open_answer() {
     scene.screen(80, 24);
     scene.send(Message::Paste("not\ntoday".to_owned()));
     let commands = scene.later(1000).press("enter");
-    assert_eq!(answers(&commands), [&Answer::Deny { reason: Some("not today".to_owned()) }]);
+    assert_eq!(
+        answers(&commands),
+        [&Answer::Deny { reason: Some("not today".to_owned()), always: false }]
+    );
     assert_eq!(scene.state.hub.filter, "", "nothing was pasted into the filter");
 }
 
@@ -482,7 +485,10 @@ fn words_for_a_hub_ask_are_kept_while_it_is_left() {
     scene.later(300).press("r");
     scene.types("ay");
     let commands = scene.press("enter");
-    assert_eq!(answers(&commands), [&Answer::Deny { reason: Some("not today".to_owned()) }]);
+    assert_eq!(
+        answers(&commands),
+        [&Answer::Deny { reason: Some("not today".to_owned()), always: false }]
+    );
 }
 
 #[test]
