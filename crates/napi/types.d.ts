@@ -185,6 +185,15 @@ export type ErrorBody = (
       }
     }
   | {
+      code: 'unknownMachine'
+      details: {
+        /**
+         * Name that was given.
+         */
+        machine: string
+      }
+    }
+  | {
       code: 'machineUnreachable'
       details: {
         /**
@@ -513,7 +522,15 @@ export type AsksMode = 'wait' | 'deny' | 'approve'
  * The reason why an ask closed without an answer.
  */
 export type AskCloseCause =
-  'interrupted' | 'sessionClosed' | 'callEnded' | 'withdrawn' | 'turnEnded' | 'shutdown' | 'restart' | 'panicked'
+  | 'interrupted'
+  | 'sessionClosed'
+  | 'callEnded'
+  | 'withdrawn'
+  | 'turnEnded'
+  | 'shutdown'
+  | 'restart'
+  | 'moved'
+  | 'panicked'
 /**
  * An error of the HTTP request itself, not of the operation that it requests.
  */
@@ -743,6 +760,13 @@ export type HoldCause =
       type: 'user'
       /**
        * Client that requested the hold.
+       */
+      by: Who
+    }
+  | {
+      type: 'move'
+      /**
+       * Client that moves it.
        */
       by: Who
     }
@@ -2485,10 +2509,6 @@ export interface HandedOver {
    * Whether the session was live.
    */
   live: boolean
-  /**
-   * Whether it was held only to hand it over, so that it can be released when it is opened.
-   */
-  held: boolean
 }
 /**
  * An event of a session.

@@ -175,6 +175,7 @@ fn hint(error: &SessionError) -> Option<&str> {
         SessionError::Disconnected { .. } => {
             "it may have been done: `holdpoint show` shows the state of the session"
         }
+        SessionError::UnknownMachine { .. } => "`holdpoint fleet list` shows the machines",
         SessionError::MachineUnreachable { .. } => {
             "see docs/fleet.md; `holdpoint fleet list` shows whether the machine responds"
         }

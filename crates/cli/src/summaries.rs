@@ -84,7 +84,7 @@ pub(crate) fn answered(answer: &Answer, by: &AnsweredBy, own_pid: u32) -> String
 pub(crate) fn pausing(cause: &HoldCause) -> String {
     let reason = match cause {
         HoldCause::User { by } => by.origin(),
-        HoldCause::Restored | HoldCause::Limit { .. } => cause.to_string(),
+        HoldCause::Move { .. } | HoldCause::Restored | HoldCause::Limit { .. } => cause.to_string(),
     };
     format!("PAUSING... ({})", prose_line(&reason))
 }
@@ -93,7 +93,7 @@ pub(crate) fn pausing(cause: &HoldCause) -> String {
 pub(crate) fn paused(cause: &HoldCause) -> String {
     match cause {
         HoldCause::Limit { reached } => format!("⏸ PAUSED: {reached}"),
-        HoldCause::User { .. } | HoldCause::Restored => {
+        HoldCause::User { .. } | HoldCause::Move { .. } | HoldCause::Restored => {
             format!("⏸ PAUSED ({})", prose_line(&cause.to_string()))
         }
     }

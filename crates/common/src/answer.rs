@@ -167,6 +167,8 @@ pub enum AskCloseCause {
     Shutdown,
     /// The runtime was restarted, and the tool that asked is gone.
     Restart,
+    /// The session was moved to another folder, so the effect of the call is another one.
+    Moved,
     /// The session's actor failed, and the tool that asked is gone.
     Panicked,
 }
@@ -181,6 +183,7 @@ impl fmt::Display for AskCloseCause {
             Self::TurnEnded => "its turn ended",
             Self::Shutdown => "the runtime was stopped",
             Self::Restart => "the runtime was restarted",
+            Self::Moved => "the session was moved",
             Self::Panicked => "the session failed",
         })
     }

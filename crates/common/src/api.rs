@@ -7,6 +7,8 @@
 //! | `GET sessions` | | [`SessionList`] |
 //! | `POST sessions` | [`OpenSession`](crate::OpenSession) | [`Snapshot`] |
 //! | `POST sessions/{session}/open` | [`Supplies`](crate::Supplies) | [`Snapshot`] |
+//! | `POST sessions/{session}/move` | [`MoveRequest`] | [`Snapshot`] |
+//! | `POST sessions/{id}/handover` | [`HandOverRequest`] | [`HandedOver`] |
 //! | `GET`, `DELETE sessions/{session}` | | [`Snapshot`]; none |
 //! | `POST sessions/{id}/prompts` | [`PromptRequest`] | [`Prompted`] |
 //! | `POST sessions/{id}/unqueue` | [`UnqueueRequest`] | [`Unqueued`] |

@@ -131,6 +131,12 @@ pub enum SessionError {
         /// Name of the machine.
         owner: String,
     },
+    /// There is no machine with this name in the fleet, or this machine is in none.
+    #[error("there is no machine `{machine}` in the fleet of this one")]
+    UnknownMachine {
+        /// Name that was given.
+        machine: String,
+    },
     /// Another machine of the fleet can't be reached, so the operation was not done.
     #[error("the machine `{machine}` can't be reached: {message}")]
     MachineUnreachable {

@@ -66,6 +66,11 @@ pub enum HoldCause {
         /// Client that requested the hold.
         by: Who,
     },
+    /// The session is about to move to another folder, where it is released.
+    Move {
+        /// Client that moves it.
+        by: Who,
+    },
     /// The session was restored with waiting work, which does not start by itself.
     Restored,
     /// The run reached one of its limits. A release grants the same amount again.
@@ -80,6 +85,7 @@ impl fmt::Display for HoldCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::User { by } => write!(f, "held {}", by.origin()),
+            Self::Move { by } => write!(f, "to be moved {}", by.origin()),
             Self::Restored => f.write_str("restored"),
             Self::Limit { reached } => reached.fmt(f),
         }

@@ -354,6 +354,7 @@ test('m_f1_every_declared_error_code_is_thrown', () => {
     stopped: 'a daemon or process that ends',
     ended: 'react',
     notOwner: 'a session of another machine (the Rust tests of fleets)',
+    unknownMachine: 'a machine of no fleet (the Rust tests of fleets)',
     machineUnreachable: 'a machine that does not listen (the Rust tests of fleets)',
     homeAway: 'a folder of another machine (the Rust tests of fleets)',
   }

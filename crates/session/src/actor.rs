@@ -393,7 +393,7 @@ impl Actor for SessionActor {
         if matches!(self.state.phase(), Phase::Closed) {
             self.end_as(ActorEnd::Closed);
         }
-        if self.handed_over {
+        if self.handed_over && self.outbox.is_saved() {
             self.move_clients();
             self.end_as(ActorEnd::Lost);
         }

@@ -232,21 +232,20 @@ impl Sessions {
         }
     }
 
-    /// Receives a session that was handed over to a folder of this machine: opens it if it was live, and
-    /// releases it if it was held only to be moved.
+    /// Receives a session that was handed over to a folder of this machine: opens it if it was live. It is
+    /// opened even if this future is dropped.
     ///
     /// # Errors
     /// [`SessionError`] if the session can't be opened.
     pub async fn receive(
         &self,
         id: &SessionId,
-        HandedOver { live, held }: HandedOver,
+        HandedOver { live }: HandedOver,
     ) -> Result<Arc<Snapshot>, SessionError> {
         if live {
-            let session = self.get(id.as_str()).await?;
-            if held {
-                session.release().await?;
-            }
+            let (sessions, id) = (self.clone(), id.clone());
+            let opening = async move { sessions.get(id.as_str()).await?.moved().await };
+            return tokio::spawn(opening).await.map_err(|_| SessionError::Stopped)?;
         }
         self.look(id.as_str()).await
     }

@@ -61,8 +61,11 @@ pub struct State {
     phase: Phase,
     /// Whether the state was restored after a restart and has begun no work since.
     restarted: bool,
-    /// Whether the session was moved and has begun no work since.
+    /// Whether the session was moved and not opened since.
     moved: bool,
+    /// Whether the open turn was moved between its steps: its Confirms are asked again if their calls
+    /// have another effect in the new folder.
+    turn_moved: bool,
     /// The number of the last fact that gave the session work or began it: a prompt, a run or a
     /// turn, or a gap that may contain one.
     last_work: u64,
@@ -167,6 +170,7 @@ impl State {
             phase: Phase::Idle,
             restarted: false,
             moved: false,
+            turn_moved: false,
             last_work: 0,
             asks: VecDeque::new(),
             settled: BTreeMap::new(),
@@ -374,7 +378,7 @@ impl State {
             && self.jobs.is_empty()
     }
 
-    /// Whether the session was moved and has begun no work since.
+    /// Whether the session was moved and not opened since.
     #[must_use]
     pub(crate) fn was_moved(&self) -> bool {
         self.moved

@@ -50,9 +50,9 @@ impl fmt::Display for ApiError {
 impl ResponseError for ApiError {
     fn status_code(&self) -> StatusCode {
         match &self.0 {
-            SessionError::UnknownSession { .. } | SessionError::UnknownEvent { .. } => {
-                StatusCode::NOT_FOUND
-            }
+            SessionError::UnknownSession { .. }
+            | SessionError::UnknownEvent { .. }
+            | SessionError::UnknownMachine { .. } => StatusCode::NOT_FOUND,
             SessionError::Ambiguous { .. }
             | SessionError::Inexact { .. }
             | SessionError::NameTaken { .. }

@@ -100,6 +100,11 @@ impl Fleet {
         machine.is_among(&self.others.borrow())
     }
 
+    /// Whether there is a machine with this name.
+    pub(super) fn knows(&self, machine: &str) -> bool {
+        self.others.borrow().iter().any(|other| other.name == machine)
+    }
+
     /// Whether a machine has a lease.
     pub(super) fn responds(&self, machine: &str) -> bool {
         let others = self.others.borrow();
@@ -202,10 +207,7 @@ impl Fleet {
         let unreachable = |message: &str| RequestFailed::Unreachable(message.to_owned());
         let wanted = timeout(UNKNOWN_FOR, others.wait_for(is_wanted)).await;
         let wanted = wanted.ok().and_then(Result::ok).and_then(|others| found(&others));
-        let is_known = self.others.borrow().iter().any(|other| other.name == machine);
-        let wanted = wanted.ok_or_else(|| {
-            unreachable(if is_known { "it does not respond" } else { "it is not in this fleet" })
-        })?;
+        let wanted = wanted.ok_or_else(|| unreachable("it does not respond"))?;
         let address =
             wanted.address.ok_or_else(|| unreachable("it joined the fleet without `--listen`"))?;
         Ok(Endpoint { address, certificate: wanted.certificate })

@@ -337,7 +337,7 @@ fn show_release_hint(fact: &Fact, ui: &mut Ui) -> io::Result<()> {
         return Ok(());
     };
     let hint = match cause {
-        HoldCause::User { .. } => return Ok(()),
+        HoldCause::User { .. } | HoldCause::Move { .. } => return Ok(()),
         HoldCause::Limit { reached: RunLimit::Failures { .. } } => "resets the count",
         HoldCause::Limit { .. } => "grants the same amount again",
         HoldCause::Restored => "releases it",

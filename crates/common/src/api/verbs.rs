@@ -368,8 +368,6 @@ impl Verb for HandOverRequest {
 pub struct HandedOver {
     /// Whether the session was live.
     pub live: bool,
-    /// Whether it was held only to hand it over, so that it can be released when it is opened.
-    pub held: bool,
 }
 
 impl VerbReply for HandedOver {}

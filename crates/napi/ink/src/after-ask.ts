@@ -17,6 +17,7 @@ const CAUSES: Record<AskCloseCause, string> = {
   turnEnded: 'its turn ended',
   shutdown: 'the runtime was stopped',
   restart: 'the runtime was restarted',
+  moved: 'the session was moved',
   panicked: 'the session failed',
 }
 

@@ -99,6 +99,7 @@ function awaitedAnswer(ask: Ask | undefined): string {
 
 function causeOf(cause: Exclude<HoldCause, { type: 'user' }>): string {
   if (cause.type === 'restored') return 'restored'
+  if (cause.type === 'move') return 'to be moved'
   switch (cause.limit) {
     case 'time':
       return `${spanOf(cause.ms)} of work`

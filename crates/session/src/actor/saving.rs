@@ -118,7 +118,8 @@ impl SessionActor {
             Err(error) if self.end_if_fenced(&error, ctx) => {}
             Err(error) => {
                 self.notify_not_saved(&error.to_string(), ctx);
-                if self.outbox.ending {
+                // A session that was handed over exists only in its log.
+                if self.outbox.ending && !self.handed_over {
                     return ctx.stop();
                 }
                 self.outbox.retrying = true;

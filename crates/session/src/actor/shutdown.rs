@@ -54,6 +54,10 @@ impl Handler<HandOver> for SessionActor {
         if self.outbox.is_ending() {
             return Replied::Never;
         }
+        // The move has to be saved before the session can continue elsewhere.
+        if let Some(unsaved) = self.outbox.unsaved_while_failing() {
+            return Replied::Now(Err(Refused::NotSaving { unsaved }));
+        }
         match self.handle_input(&request, ctx) {
             Ok(reply) => {
                 let HandOver { machine, workspace, by } = &request;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use holdpoint_common::api::{HandOverRequest, HandedOver, MoveRequest, ReleaseRequest};
-use holdpoint_common::{SessionError, SessionId};
+use holdpoint_common::{Hold, HoldCause, SessionError, SessionId};
 
 use super::LocalSessions;
 use super::verbs::{Target, ask_manager};
@@ -37,8 +37,7 @@ impl LocalSessions {
         if self.engine().await?.store.machine() == named {
             return Ok(());
         }
-        let message = "it is in no fleet with this one".to_owned();
-        Err(SessionError::MachineUnreachable { machine: machine.to_owned(), message })
+        Err(SessionError::UnknownMachine { machine: machine.to_owned() })
     }
 }
 
@@ -49,37 +48,29 @@ pub(super) async fn hand_over(
 ) -> Result<HandedOver, SessionError> {
     let HandOverRequest { machine, workspace } = verb;
     let (id, request) = (target.id().clone(), HandOver { machine, workspace, by });
-    let mut moving = Moving {
-        sessions: LocalSessions(target.client().clone()),
-        id,
-        asked: None,
-        is_held: false,
-    };
+    let sessions = LocalSessions(target.client().clone());
+    let mut moving = Moving { sessions, id, asked: None, is_over: false };
     loop {
         match moving.ask(&request).await? {
             HandoverReply::Done { live } => {
-                let held = std::mem::take(&mut moving.is_held);
-                return Ok(HandedOver { live, held });
+                moving.is_over = true;
+                return Ok(HandedOver { live });
             }
-            HandoverReply::Waits { holds, mut shown } => {
-                moving.is_held |= holds;
-                // Without a publisher, the session has ended.
-                let _ = shown.changed().await;
-            }
+            // Without a publisher, the session has ended.
+            HandoverReply::Waits { mut shown } => drop(shown.changed().await),
         }
     }
 }
 
 type FutureReply = BoxFuture<'static, Result<HandoverReply, SessionError>>;
 
-/// A session that is to move. If it does not, because its client is gone, the hold is released that was
-/// only for the move.
+/// A session that is to move. If its client is gone before, it continues where it is.
 struct Moving {
     sessions: LocalSessions,
     id: SessionId,
     /// The request in progress.
     asked: Option<FutureReply>,
-    is_held: bool,
+    is_over: bool,
 }
 
 impl Moving {
@@ -94,19 +85,25 @@ impl Moving {
 
 impl Drop for Moving {
     fn drop(&mut self) {
-        let (asked, is_held) = (self.asked.take(), self.is_held);
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        if asked.is_none() && !is_held {
+        if self.is_over {
             return;
         }
-        let (sessions, id) = (self.sessions.clone(), self.id.clone());
+        let (sessions, id, asked) = (self.sessions.clone(), self.id.clone(), self.asked.take());
         runtime.spawn(async move {
-            let holds = match asked {
-                Some(asked) => matches!(asked.await, Ok(HandoverReply::Waits { holds: true, .. })),
-                None => false,
-            };
-            if is_held || holds {
-                // The session may have ended.
+            if let Some(asked) = asked
+                && let Ok(HandoverReply::Done { live: true }) = asked.await
+            {
+                // It is too late. Another machine opens the session itself.
+                let _ = sessions.get(id.as_str()).await;
+                return;
+            }
+            let is_move = |cause: &HoldCause| matches!(cause, HoldCause::Move { .. });
+            // The session may have moved.
+            let Ok(shown) = sessions.look(id.as_str()).await else { return };
+            if let Hold::Requested { cause, .. } | Hold::Standing { cause, .. } = &shown.hold
+                && is_move(cause)
+            {
                 let _ = sessions.act(&id, ReleaseRequest {}).await;
             }
         });

@@ -95,19 +95,25 @@ impl Registry {
     pub(super) async fn locate(&self, given: &str) -> Result<Option<Elsewhere>, SessionError> {
         let store = &*self.engine.store;
         let known = self.match_ids(given);
-        // A session that had an actor here belongs to this machine.
-        if store.machine().is_none() || matches!(known, KnownIds::Exactly(_) | KnownIds::Named(..))
-        {
+        let is_live_here = match &known {
+            KnownIds::Exactly(id) | KnownIds::Named(id, _) => self.lifecycle().is_live(id),
+            KnownIds::Prefix(_) => false,
+        };
+        if store.machine().is_none() || is_live_here {
             return Ok(None);
         }
         let session = resolve_id(given, known, store).await?;
         let saved = store.open(&session).await?.saved().await?;
         // Another machine may be ending the cut work of a session of this one.
         let saved = saved.filter(|saved| saved.home.as_deref() != store.machine());
-        Ok(saved.and_then(|SavedSession { owner, home, .. }| {
+        let found = saved.and_then(|SavedSession { owner, home, .. }| {
             let live = owner.is_some();
             Some(Elsewhere { session, machine: owner.or(home)?, live })
-        }))
+        });
+        if let Some(Elsewhere { session, .. }) = &found {
+            self.forget_saved(session);
+        }
+        Ok(found)
     }
 
     /// The snapshot of a session that is or was live in this process.

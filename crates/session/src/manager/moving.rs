@@ -22,8 +22,6 @@ pub(crate) enum HandoverReply {
     },
     /// It can't be handed over yet. It is held at its next boundary.
     Waits {
-        /// Whether it was not held before.
-        holds: bool,
         /// Changes when the request can be repeated.
         shown: watch::Receiver<Arc<Snapshot>>,
     },
@@ -46,9 +44,7 @@ impl Registry {
             };
             match live.actor.address.send(request.clone()).await {
                 Ok(Ok(Handover::Done)) => break Some(live),
-                Ok(Ok(Handover::Waits { holds })) => {
-                    return Ok(HandoverReply::Waits { holds, shown: live.shown });
-                }
+                Ok(Ok(Handover::Waits)) => return Ok(HandoverReply::Waits { shown: live.shown }),
                 // It is ending, or has ended.
                 Ok(Err(Refused::Closed)) | Err(_) => live.ended().await?,
                 Ok(Err(refused)) => return Err(refused.into()),
@@ -61,8 +57,6 @@ impl Registry {
             let message = "the session has ended, but its move could not be saved".to_owned();
             return Err(StoreError::Io { message }.into());
         }
-        // What this engine knows is of the old folder.
-        self.forget_record(id);
         // Written after the log was given up, so that another machine can own it from here on.
         self.give_back_names(id).await;
         Ok(HandoverReply::Done { live: live.is_some() })
@@ -78,6 +72,8 @@ impl Owned {
         }
         session.handle_input(request)?;
         session.save().await?;
+        // It is of the old folder.
+        self.registry.forget_record(&self.id);
         self.registry.roster.borrow_mut().saved_changed();
         Ok(())
     }

@@ -268,6 +268,11 @@ impl Registry {
         }
     }
 
+    /// Like [`forget_record`](Self::forget_record), for a session without an actor.
+    pub(super) fn forget_saved(&self, id: &SessionId) {
+        self.lifecycle.borrow_mut().remove_if(id, |_, _| true);
+    }
+
     /// Gives back the log of a session. With an error, its actor could not be started.
     pub(super) fn release(self: &Rc<Self>, id: &SessionId, failed: Option<SessionError>) {
         self.input(Input::Released { id: id.clone(), failed });

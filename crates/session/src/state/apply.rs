@@ -32,7 +32,7 @@ impl State {
         self.last = event.seq;
         self.advance_ids(event.turn, fact);
         self.restarted = self.restarted && is_restart_cleanup(fact);
-        self.moved = self.moved && matches!(fact, Fact::Session(_) | Fact::Ask(_) | Fact::Job(_));
+        self.moved = self.moved && is_change_before_opening(fact);
         match fact {
             Fact::Session(fact) => self.apply_session_fact(fact),
             Fact::Prompt(fact) => self.apply_prompt_fact(fact, event),
@@ -82,7 +82,7 @@ impl State {
             }
             SessionFact::Moved { workspace, .. } => {
                 Arc::make_mut(&mut self.settings).workspace.clone_from(workspace);
-                self.moved = true;
+                (self.moved, self.turn_moved) = (true, self.turn().is_some());
             }
             SessionFact::ModelChanged { model, .. } => {
                 Arc::make_mut(&mut self.settings).model.clone_from(model);
@@ -176,6 +176,7 @@ impl State {
                 self.start_turn(*turn, Some(*prompt));
             }
             TurnFact::StepStarted => {
+                self.turn_moved = false;
                 if let Some(turn) = self.turn_mut() {
                     turn.step = turn.step.saturating_add(1);
                     turn.open_step = Some(OpenStep::default());
@@ -208,6 +209,7 @@ impl State {
                     self.last_turn = Some(LastTurn { turn, outcome: *outcome, cause, error });
                 }
                 self.run = self.run.as_ref().map(|run| run.after_turn(*outcome, cause.as_ref()));
+                self.turn_moved = false;
                 // A damaged log may lack the facts that settled these asks; they end with their
                 // turn.
                 self.asks.clear();
@@ -461,6 +463,19 @@ pub(super) fn answer_bytes(message: &AssistantMessage) -> u64 {
     let call_bytes: usize =
         message.calls.iter().map(|call| call.name.len() + call.input.to_string().len()).sum();
     (text_bytes + call_bytes) as u64
+}
+
+/// Whether a fact only changes a setting, also before a session is opened.
+fn is_change_before_opening(fact: &Fact) -> bool {
+    matches!(
+        fact,
+        Fact::Session(
+            SessionFact::Moved { .. }
+                | SessionFact::Renamed { .. }
+                | SessionFact::ModelChanged { .. }
+                | SessionFact::PolicyChanged { .. }
+        )
+    )
 }
 
 /// Whether a fact only ends work that a restart has cut. Any other fact begins something or is

@@ -56,10 +56,7 @@ pub enum Handover {
     /// The session has moved, and its actor ends.
     Done,
     /// The session can't move yet. It is held at its next boundary.
-    Waits {
-        /// Whether it was not held before.
-        holds: bool,
-    },
+    Waits,
 }
 
 /// The reply to an input that only reports something.

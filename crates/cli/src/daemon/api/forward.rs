@@ -25,7 +25,7 @@ use crate::daemon::host::Host;
 use crate::daemon::peer::Peer;
 
 /// How often a request is sent, because its session may move meanwhile.
-const MAX_TRIES: usize = 2;
+pub(super) const MAX_TRIES: usize = 2;
 
 /// The headers that are forwarded.
 const HEADERS: [&str; 5] =
@@ -269,6 +269,9 @@ pub(super) async fn send(
         RequestFailed::Broken(message) if !changes_nothing => SessionError::Disconnected {
             message: format!("the machine `{machine}` did not reply: {message}"),
         },
+        RequestFailed::Unreachable(_) if !fleet.knows(machine) => {
+            SessionError::UnknownMachine { machine: machine.to_owned() }
+        }
         RequestFailed::Unreachable(message) | RequestFailed::Broken(message) => {
             unreachable(message)
         }

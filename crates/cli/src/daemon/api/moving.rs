@@ -3,15 +3,17 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use actix_web::ResponseError;
+use actix_web::http::StatusCode;
 use actix_web::web::Bytes;
 use holdpoint_common::api::{CLIENT_HEADER, HandOverRequest, HandedOver, MoveRequest, Verb};
 use holdpoint_common::{SessionId, Snapshot};
-use holdpoint_session::SessionError;
 use holdpoint_session::remote::{self, http};
+use holdpoint_session::{SessionError, Sessions};
 
 use super::body::Body;
 use super::caller::Caller;
-use super::forward::send;
+use super::forward::{MAX_TRIES, send};
 use super::parts::{Id, SessionRef};
 use super::reply::Reply;
 use crate::daemon::error::ApiError;
@@ -23,23 +25,42 @@ pub(super) async fn move_here(
     SessionRef(given): SessionRef,
     Body(mut request): Body<MoveRequest>,
 ) -> Result<Reply<Arc<Snapshot>>, ApiError> {
+    if request.machine.is_none() && request.workspace.is_none() {
+        return Err(ApiError::malformed("a move needs a machine or a folder".to_owned()));
+    }
     let sessions = caller.opening(std::mem::take(&mut request.supplies))?;
+    for _ in 1..MAX_TRIES {
+        match try_move(&caller, &sessions, &given, request.clone()).await {
+            // It has changed its machine meanwhile.
+            Err(error) if error.status_code() == StatusCode::MISDIRECTED_REQUEST => {}
+            moved => return moved.map(Reply),
+        }
+    }
+    try_move(&caller, &sessions, &given, request).await.map(Reply)
+}
+
+async fn try_move(
+    caller: &Caller,
+    sessions: &Sessions,
+    given: &str,
+    request: MoveRequest,
+) -> Result<Arc<Snapshot>, ApiError> {
     let host = &caller.host;
     let here = host.store.machine();
     let is_here = request.machine.as_deref().is_none_or(|machine| Some(machine) == here);
     let elsewhere = match host.store.fleet() {
-        Some(_) if is_here => host.locator.locate(&given).await?,
+        Some(_) if is_here => host.locator.locate(given).await?,
         _ => None,
     };
     let Some(owner) = elsewhere.filter(|found| found.live) else {
-        return Ok(Reply(sessions.move_session(&given, request).await?));
+        return Ok(sessions.move_session(given, request).await?);
     };
     let present = sessions.look(owner.session.as_str()).await?;
     let folder = request.workspace.unwrap_or_else(|| PathBuf::from(&present.settings.workspace));
     let workspace = host.locator.folder(folder).await?;
     let request = HandOverRequest { machine: here.map(str::to_owned), workspace };
     let handed_over = caller.ask_to_hand_over(&owner.machine, &owner.session, &request).await?;
-    Ok(Reply(sessions.receive(&owner.session, handed_over).await?))
+    Ok(sessions.receive(&owner.session, handed_over).await?)
 }
 
 /// `POST sessions/{id}/handover`
@@ -67,11 +88,8 @@ impl Caller {
         session: &SessionId,
         request: &HandOverRequest,
     ) -> Result<HandedOver, ApiError> {
-        let unreachable = || SessionError::MachineUnreachable {
-            machine: machine.to_owned(),
-            message: "this machine is in no fleet".to_owned(),
-        };
-        let fleet = self.host.store.fleet().ok_or_else(unreachable)?;
+        let unknown = || SessionError::UnknownMachine { machine: machine.to_owned() };
+        let fleet = self.host.store.fleet().ok_or_else(unknown)?;
         let body = serde_json::to_vec(request).map_err(ApiError::failed)?;
         let path = format!("/v1{}", request.path(session));
         let name = remote::client_header(&self.who.name);

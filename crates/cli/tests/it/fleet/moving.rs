@@ -102,7 +102,7 @@ fn a_session_is_opened_on_its_machine_from_another_one() {
     let relative = one.run(&["new", "--on", "m2", "--cwd", "there"]).code(2);
     assert!(relative.err.contains("has to be absolute"), "{}", relative.err);
     let unknown = one.run(&["new", "--on", "m3", "--cwd", &path]).code(1);
-    assert!(unknown.err.contains("it is not in this fleet"), "{}", unknown.err);
+    assert!(unknown.err.contains("there is no machine `m3`"), "{}", unknown.err);
     two.run(&["daemon", "start"]).code(0);
     let missing = one.run(&["new", "--on", "m2", "--cwd", "/nowhere"]).code(2);
     assert!(missing.err.contains("/nowhere"), "{}", missing.err);

@@ -122,8 +122,10 @@ impl DecisionBuilder<'_> {
         let of_call = |ask: &&Ask| ask.call == call && ask.origin == AskOrigin::Policy;
         match (self.state.asks.iter().find(of_call), clearance) {
             (Some(ask), Clearance::Ask(confirm)) if ask.request != confirm.request() => {
-                self.record(AskFact::Closed { ask: ask.id.clone(), cause: AskCloseCause::Restart });
-                if !self.state.moved {
+                let is_moved = self.state.turn_moved;
+                let cause = if is_moved { AskCloseCause::Moved } else { AskCloseCause::Restart };
+                self.record(AskFact::Closed { ask: ask.id.clone(), cause });
+                if !is_moved {
                     return GateReply::Denied { reason: OUTDATED.to_owned() };
                 }
                 let request = confirm.request();

@@ -9,20 +9,7 @@ use crate::state::{Cut, Phase};
 
 impl Decide for HoldRequest {
     fn decide(&self, by: &Who, builder: &mut DecisionBuilder<'_>) -> Result<Hold, Refused> {
-        let since = builder.moment.now;
-        let cause = HoldCause::User { by: by.clone() };
-        let hold = match (&builder.state.phase, &builder.state.hold) {
-            (Phase::Closed | Phase::Interrupting(_, Cut { closing: Some(_), .. }), _) => {
-                return Err(Refused::Closed);
-            }
-            (_, hold @ (Hold::Requested { .. } | Hold::Standing { .. })) => return Ok(hold.clone()),
-            (Phase::Idle, Hold::Off) => Hold::Standing { cause, since },
-            (Phase::Running(_) | Phase::Interrupting(..), Hold::Off) => {
-                Hold::Requested { cause, since }
-            }
-        };
-        builder.record(SessionFact::HoldChanged { hold: hold.clone() });
-        Ok(hold)
+        builder.hold(HoldCause::User { by: by.clone() })
     }
 }
 
@@ -71,6 +58,28 @@ impl Decide for ToggleRequest {
 }
 
 impl DecisionBuilder<'_> {
+    /// Holds the session at its next boundary. A hold of a user replaces one that is only for a move.
+    pub(super) fn hold(&mut self, cause: HoldCause) -> Result<Hold, Refused> {
+        let since = self.moment.now;
+        let replaces = |held: &HoldCause| {
+            matches!(held, HoldCause::Move { .. }) && !matches!(cause, HoldCause::Move { .. })
+        };
+        let hold = match (&self.state.phase, &self.state.hold) {
+            (Phase::Closed | Phase::Interrupting(_, Cut { closing: Some(_), .. }), _) => {
+                return Err(Refused::Closed);
+            }
+            (_, Hold::Requested { cause: held, .. } | Hold::Standing { cause: held, .. })
+                if !replaces(held) =>
+            {
+                return Ok(self.state.hold.clone());
+            }
+            (_, Hold::Standing { .. }) | (Phase::Idle, _) => Hold::Standing { cause, since },
+            (Phase::Running(_) | Phase::Interrupting(..), _) => Hold::Requested { cause, since },
+        };
+        self.record(SessionFact::HoldChanged { hold: hold.clone() });
+        Ok(hold)
+    }
+
     /// Puts the hold into effect: the session stops until it is released.
     pub(super) fn put_hold_in_effect(&mut self, cause: HoldCause) {
         self.record(SessionFact::HoldChanged {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use holdpoint_common::api::ReleaseRequest;
 use holdpoint_common::{
     AskCloseCause, AskFact, AskOrigin, AssistantMessage, Block, BlockKind, CutCause, Delta, Event,
     Fact, Hold, HoldCause, JobEnd, Outcome, Receipt, Refused, RestoreCause, RunEnd, SessionFact,
@@ -13,7 +14,7 @@ use super::DecisionBuilder;
 use super::ends::lost_tools;
 use crate::state::apply::answer_bytes;
 use crate::state::decision::Effect;
-use crate::state::input::{Input, Restore};
+use crate::state::input::{Decide, Input, Restore};
 use crate::state::{CallStage, OpenStep, Phase, Turn};
 
 impl Input for Restore {
@@ -36,13 +37,8 @@ impl Input for Restore {
                 (AskCloseCause::Restart, CutCause::Restart, Outcome::Interrupted)
             }
         };
-        // A moved session is as it was: nothing of it ran, and nothing starts by itself.
-        let is_moved = builder.state.moved && builder.state.can_move();
-        if is_moved && cause != RestoreCause::Panic {
-            builder.end_jobs(JobEnd::Lost);
-            let start = builder.state.turn().map(|turn| Effect::Start { turn: turn.id });
-            builder.effects.extend(start);
-            return Ok(());
+        if builder.state.moved && builder.state.can_move() && cause == RestoreCause::Unloaded {
+            return builder.continue_moved();
         }
         let mut has_run = builder.state.run.is_some();
         match &builder.state.phase {
@@ -136,27 +132,34 @@ impl DecisionBuilder<'_> {
         })
     }
 
+    /// Continues a session in the folder that it was moved to. Nothing of it ran meanwhile. It is
+    /// released if it was held only for the move.
+    fn continue_moved(&mut self) -> Result<(), Refused> {
+        self.end_jobs(JobEnd::Lost);
+        let start = self.state.turn().map(|turn| Effect::Start { turn: turn.id });
+        self.effects.extend(start);
+        if let Hold::Standing { cause: HoldCause::Move { by }, .. } = &self.state.hold {
+            ReleaseRequest {}.decide(by, self)?;
+        }
+        Ok(())
+    }
+
     /// Continues a turn that has an open policy Confirm.
     fn continue_turn(&mut self, turn: &Turn) {
-        self.keep_open_confirms(turn, AskCloseCause::Restart, &CutCause::Restart);
+        self.keep_open_confirms(turn, AskCloseCause::Restart, &CutCause::Restart.to_string());
         self.effects.push(Effect::Start { turn: turn.id });
     }
 
     /// Keeps the calls of a turn that have an open policy Confirm: their tools have not started,
     /// and start when the user approves. The other open calls end, whether they had started or were
     /// not asked about yet, and are not run again.
-    pub(super) fn keep_open_confirms(
-        &mut self,
-        turn: &Turn,
-        ask_cause: AskCloseCause,
-        cut_cause: &CutCause,
-    ) {
+    pub(super) fn keep_open_confirms(&mut self, turn: &Turn, ask_cause: AskCloseCause, why: &str) {
         for ask in self.state.asks.iter().filter(|ask| ask.origin == AskOrigin::Tool) {
             self.record(AskFact::Closed { ask: ask.id.clone(), cause: ask_cause });
         }
         let calls =
             turn.calls.iter().filter(|(_, stage)| *stage != CallStage::Asking).cloned().collect();
-        self.end_open_calls(&Turn { calls, ..turn.clone() }, &cut_cause.to_string());
+        self.end_open_calls(&Turn { calls, ..turn.clone() }, why);
     }
 
     /// Ends a turn whose runner is gone.

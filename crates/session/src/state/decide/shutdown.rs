@@ -16,7 +16,8 @@ impl Input for Shutdown {
             Phase::Idle => builder.end_actor(builder.state.run.is_some()),
             Phase::Running(turn) if turn.has_open_confirm() => {
                 builder.effects.push(Effect::Abandon);
-                builder.keep_open_confirms(turn, AskCloseCause::Shutdown, &CutCause::Shutdown);
+                let why = CutCause::Shutdown.to_string();
+                builder.keep_open_confirms(turn, AskCloseCause::Shutdown, &why);
                 builder.end_jobs(JobEnd::Shutdown);
                 builder.effects.push(Effect::Stop);
             }

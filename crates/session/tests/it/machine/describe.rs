@@ -59,8 +59,7 @@ pub(super) fn reply(reply: &Reply) -> String {
         Reply::Hold(is) => format!("Hold {}", hold(is)),
         Reply::Renamed => "Renamed".to_owned(),
         Reply::Handover(Handover::Done) => "Moves".to_owned(),
-        Reply::Handover(Handover::Waits { holds: true }) => "Waits, and holds it".to_owned(),
-        Reply::Handover(Handover::Waits { holds: false }) => "Waits".to_owned(),
+        Reply::Handover(Handover::Waits) => "Waits".to_owned(),
         Reply::Closing => "Closing".to_owned(),
         Reply::Stopping => "Stopping".to_owned(),
         Reply::Asked(ask) => format!("Asked {}", ask.seq),
@@ -86,6 +85,7 @@ pub(super) fn hold(hold: &Hold) -> String {
 fn held(cause: &HoldCause) -> String {
     match cause {
         HoldCause::User { by } => format!("by {by}"),
+        HoldCause::Move { by } => format!("to be moved by {by}"),
         HoldCause::Restored => "restored".to_owned(),
         HoldCause::Limit { reached } => format!("at {reached}"),
     }

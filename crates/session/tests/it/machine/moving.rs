@@ -2,8 +2,11 @@
 
 use holdpoint_common::{
     Answer, AskRequest, AsksMode, Hold, HoldState, Outcome, PauseKind, RestoreCause, SessionStatus,
+    TurnId,
 };
-use holdpoint_session::state::{Effect, Gate, GateReply, Handover, Phase, Report};
+use holdpoint_session::state::{
+    Clearance, Confirm, Effect, Gate, GateReply, Handover, Phase, Report,
+};
 
 use super::bench::{
     Bench, allow, ann, answer, ask, ben, confirm, finished, gate, job_started, pause, prompt,
@@ -67,47 +70,78 @@ fn t_a_turn_that_is_held_between_steps_continues_in_the_new_folder() {
 }
 
 #[test]
-fn t_a_running_session_is_held_until_it_can_move() {
-    let mut bench = started();
-    let mut waits = |holds| {
-        let decision = bench.take(moving()).unwrap();
-        assert_eq!(decision.reply, Reply::Handover(Handover::Waits { holds }));
-        assert_eq!(decision.effects, []);
+fn t_a_running_session_is_held_until_it_can_move_and_is_then_released() {
+    let waiting = || {
+        let mut bench = started();
+        let first = bench.take(moving()).unwrap();
+        assert_eq!((first.reply, first.effects), (Reply::Handover(Handover::Waits), vec![]));
+        let again = bench.take(moving()).unwrap();
+        assert_eq!((again.reply, again.facts), (Reply::Handover(Handover::Waits), vec![]));
+        assert_eq!(bench.state.hold().shown(), HoldState::Requested);
+        bench
     };
-    waits(true);
-    waits(false);
-    assert_eq!(bench.state.hold().shown(), HoldState::Requested);
-    let mut bench = bench.with([
-        report(1, tool_finished(CALL)),
-        report(1, step_finished()),
-        gate(1, Gate::Step),
-    ]);
-    move_now(&mut bench);
+    let at_the_boundary = |bench: Bench| {
+        let boundary = [report(1, tool_finished(CALL)), report(1, step_finished())];
+        let mut bench = bench.with(boundary).with([gate(1, Gate::Step), prompt("two")]);
+        move_now(&mut bench);
+        let decision = bench.take(restored(RestoreCause::Unloaded)).unwrap();
+        assert_eq!(decision.effects, [Effect::Start { turn: TurnId(1) }]);
+        bench.state.hold().shown()
+    };
+    assert_eq!(at_the_boundary(waiting()), HoldState::Off);
+    // A hold of a user replaces that of the move, and stays.
+    assert_eq!(at_the_boundary(waiting().with([hold()])), HoldState::Standing);
+}
+
+/// A Confirm for the call, with this message.
+fn asks_about(message: &str) -> Input {
+    let Gate::Tool { call, clearance: Clearance::Ask(confirm) } = confirm(CALL, Some("true"))
+    else {
+        unreachable!()
+    };
+    let clearance = Clearance::Ask(Confirm { message: message.to_owned(), ..confirm });
+    gate(1, Gate::Tool { call, clearance })
 }
 
 #[test]
-fn t_a_policy_confirm_moves_with_the_calls_behind_it_and_a_started_call_does_not() {
-    let bench = Bench::open(AsksMode::Wait, 3).with([
-        prompt("one"),
-        gate(1, Gate::Step),
-        report(1, Report::Answered(answer(1, 2))),
-    ]);
-    let mut asked = bench.with([gate(1, confirm(CALL, Some("true")))]);
-    let (calls, open) = (asked.state.turn().unwrap().calls.clone(), asked.last_ask().unwrap());
-    assert_eq!(calls.len(), 2);
-    move_now(&mut asked);
-    asked.take(restored(RestoreCause::Unloaded)).unwrap();
-    assert_eq!(asked.state.turn().unwrap().calls, calls);
-    assert_eq!(*asked.state.hold(), Hold::Off);
-    let approve = Input::Answer { ask: open, answer: Answer::Approve { always: false }, by: ann() };
-    let mut asked = asked.with([approve]);
-    let go = asked.take(gate(1, confirm(CALL, Some("true")))).unwrap();
-    assert_eq!(go.reply, Reply::Gate(GateReply::Go));
+fn t_a_policy_confirm_is_asked_again_where_it_has_another_effect_and_other_calls_end() {
+    let asked = || {
+        Bench::open(AsksMode::Wait, 3).with([
+            prompt("one"),
+            gate(1, Gate::Step),
+            report(1, Report::Answered(answer(1, 2))),
+            asks_about("here"),
+        ])
+    };
+    let moved = || {
+        let mut bench = asked();
+        assert_eq!(bench.state.turn().unwrap().calls.len(), 2);
+        move_now(&mut bench);
+        bench.with([restored(RestoreCause::Unloaded)])
+    };
+    let approve = |ask| Input::Answer { ask, answer: Answer::Approve { always: false }, by: ann() };
+    let mut same = moved();
+    assert_eq!(same.state.turn().unwrap().calls.len(), 1);
+    assert_eq!(*same.state.hold(), Hold::Off);
+    let open = same.last_ask().unwrap();
+    assert_eq!(same.take(asks_about("here")).unwrap().reply, Reply::Gate(GateReply::Wait));
+    let mut same = same.with([approve(open)]);
+    assert_eq!(same.take(asks_about("here")).unwrap().reply, Reply::Gate(GateReply::Go));
+
+    let mut other = moved();
+    let open = other.last_ask().unwrap();
+    let again = other.take(asks_about("there")).unwrap();
+    assert_eq!(again.reply, Reply::Gate(GateReply::Wait));
+    let new = other.last_ask().unwrap();
+    assert_ne!(new, open);
+    assert!(other.take(approve(open)).is_err());
+    let mut other = other.with([approve(new)]);
+    assert_eq!(other.take(asks_about("there")).unwrap().reply, Reply::Gate(GateReply::Go));
+
     // A tool that asks is a process of the old folder.
     let of_tool = AskRequest::Pause(pause(PauseKind::Confirm));
     let mut asking = started().with([ask(1, CALL, of_tool)]);
-    let waits = asking.take(moving()).unwrap();
-    assert_eq!(waits.reply, Reply::Handover(Handover::Waits { holds: true }));
+    assert_eq!(asking.take(moving()).unwrap().reply, Reply::Handover(Handover::Waits));
 }
 
 #[test]
@@ -131,22 +165,23 @@ fn t_an_idle_session_moves_with_its_hold_and_its_queue_and_its_jobs_end() {
 }
 
 #[test]
-fn t_a_moved_session_that_has_begun_work_is_cut_by_a_restart_as_any_other() {
+fn t_only_the_first_opening_of_a_moved_session_continues_its_turn() {
     let moved = || {
         let mut bench = held_between_steps();
         move_now(&mut bench);
-        bench.with([restored(RestoreCause::Unloaded)])
+        bench
     };
-    // After a panic, its turn could panic again.
-    let mut panicked = moved();
-    panicked.take(restored(RestoreCause::Panic)).unwrap();
-    assert!(matches!(panicked.state.phase(), Phase::Idle));
-    // The crash follows the release, before anything has begun.
-    let mut released = moved().with([Input::Release]);
-    released.take(restored(RestoreCause::Restart)).unwrap();
-    assert!(matches!(released.state.phase(), Phase::Idle));
-    assert_eq!(released.state.hold().shown(), HoldState::Standing);
-    let mut begun = moved().with([Input::Release, gate(1, Gate::Step)]);
-    begun.take(restored(RestoreCause::Restart)).unwrap();
-    assert!(matches!(begun.state.phase(), Phase::Idle));
+    let is_cut = |bench: Bench, cause| {
+        let bench = bench.with([restored(cause)]);
+        assert!(matches!(bench.state.phase(), Phase::Idle));
+        assert_eq!(bench.state.hold().shown(), HoldState::Standing);
+    };
+    // An import, a crash or a panic: something else than the move may have ended the actor.
+    is_cut(moved(), RestoreCause::Restart);
+    is_cut(moved(), RestoreCause::Panic);
+    let opened = || moved().with([restored(RestoreCause::Unloaded)]);
+    is_cut(opened(), RestoreCause::Restart);
+    is_cut(opened(), RestoreCause::Unloaded);
+    is_cut(opened().with([Input::Release]), RestoreCause::Restart);
+    is_cut(opened().with([Input::Release, gate(1, Gate::Step)]), RestoreCause::Restart);
 }

@@ -611,8 +611,10 @@ impl Property for NothingAfterTheCut {
                 _ => {}
             }
         }
-        // A turn with an open Confirm continues.
-        if let (Input::Restored { .. }, Phase::Running(turn)) = (seen.input, seen.after().phase()) {
+        // A turn with an open Confirm continues, and that of a moved session.
+        if let (Input::Restored { .. }, Phase::Running(turn)) = (seen.input, seen.after().phase())
+            && seen.before.turn().is_some()
+        {
             starts.push(Effect::Start { turn: turn.id });
         }
         let of = |wanted: fn(&Effect) -> bool| {
@@ -1244,12 +1246,19 @@ fn settled(
         return Ok(());
     }
     let stands = |(_, stage): &(_, CallStage)| *stage == CallStage::Asking;
-    if moved && cause != RestoreCause::Panic && is_as_it_was(before) {
-        let same = |state: &State| {
-            (state.turn().cloned(), state.hold().clone(), state.snapshot(0, 0, None).queue)
-        };
-        ensure!(same(before) == same(after), "moved, it was {:?}", same(before));
-        ensure!(before.asks() == after.asks(), "moved, the asks are {:?}", after.asks());
+    if moved && cause == RestoreCause::Unloaded && is_as_it_was(before) {
+        let turn = |state: &State| state.turn().cloned();
+        let is_released =
+            matches!(before.hold(), Hold::Standing { cause: HoldCause::Move { .. }, .. });
+        if turn(before).is_some() || !is_released {
+            ensure!(turn(before) == turn(after), "moved, it was {:?}", turn(before));
+            ensure!(before.asks() == after.asks(), "moved, the asks are {:?}", after.asks());
+        }
+        if !is_released {
+            ensure!(before.hold() == after.hold(), "moved, it is held: {:?}", after.hold());
+            let queue = |state: &State| state.snapshot(0, 0, None).queue;
+            ensure!(queue(before) == queue(after), "moved, the queue is {:?}", queue(after));
+        }
         return if orderly { valid(after) } else { Ok(()) };
     }
     let kept = before.turn().filter(|turn| {
@@ -1314,7 +1323,11 @@ impl Property for RestoredAnywhere {
             crashed.apply(event);
             self.moved = match event.fact() {
                 Some(Fact::Session(SessionFact::Moved { .. })) => true,
-                Some(Fact::Session(_) | Fact::Ask(_) | Fact::Job(_)) => self.moved,
+                Some(Fact::Session(
+                    SessionFact::Renamed { .. }
+                    | SessionFact::ModelChanged { .. }
+                    | SessionFact::PolicyChanged { .. },
+                )) => self.moved,
                 _ => false,
             };
             let cause = causes[(seen.bench.now as usize + n) % 3];
@@ -1327,11 +1340,12 @@ impl Property for RestoredAnywhere {
             };
             ensure!(decision.effects == expected, "restoring does {:?}", decision.effects);
             settled(&crashed, &once, cause, self.moved, seen.orderly)?;
-            if n + 1 < seen.new.len() {
+            let is_moved = self.moved && cause == RestoreCause::Unloaded;
+            if n + 1 < seen.new.len() || is_moved {
                 continue;
             }
             let (twice, decision) = restore(&once, seen.bench, 2, cause);
-            settled(&once, &twice, cause, self.moved, seen.orderly)?;
+            settled(&once, &twice, cause, false, seen.orderly)?;
             for fact in &decision.facts {
                 let own = matches!(
                     fact,
