@@ -44,7 +44,7 @@ async fn t_a_turn_continues_in_the_folder_that_its_session_moves_to() {
     assert_eq!(events.hold_changed().await.shown(), HoldState::Requested);
     assert_eq!(harness.model.requests().len(), 1);
     drop(call);
-    let (moved, folder) = moving.await.unwrap().unwrap();
+    let (moved, folder) = within_patience("the move", moving).await.unwrap().unwrap();
     assert_eq!(moved.settings.workspace, path(&folder));
     assert_eq!(moved.hold.shown(), HoldState::Off);
 
