@@ -33,6 +33,17 @@ pub enum Hold {
 }
 
 impl Hold {
+    /// Whether the session is held only to be moved.
+    #[must_use]
+    pub fn is_for_move(&self) -> bool {
+        match self {
+            Self::Requested { cause, .. } | Self::Standing { cause, .. } => {
+                matches!(cause, HoldCause::Move { .. })
+            }
+            Self::Off => false,
+        }
+    }
+
     /// Returns the state without its cause and time.
     #[must_use]
     pub fn shown(&self) -> HoldState {

@@ -10,8 +10,8 @@ use holdpoint_common::api::{
     Unqueued,
 };
 use holdpoint_common::{
-    Answer, AskId, AsksMode, Hold, HoldCause, HoldState, PolicyMode, PromptId, SessionError,
-    SessionId, Snapshot, TurnId,
+    Answer, AskId, AsksMode, Hold, HoldState, PolicyMode, PromptId, SessionError, SessionId,
+    Snapshot, TurnId,
 };
 use tokio::sync::watch;
 
@@ -298,12 +298,7 @@ impl SessionHandle {
 
     /// Waits until the session is not held only to be moved.
     pub(crate) async fn moved(&self) -> Result<Arc<Snapshot>, SessionError> {
-        let is_moved = |shown: &Snapshot| match &shown.hold {
-            Hold::Requested { cause, .. } | Hold::Standing { cause, .. } => {
-                !matches!(cause, HoldCause::Move { .. })
-            }
-            Hold::Off => true,
-        };
+        let is_moved = |shown: &Snapshot| !shown.hold.is_for_move();
         with_backend!(AnySession, &self.0, session => session.wait_for(is_moved).await)
     }
 

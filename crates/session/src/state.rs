@@ -63,8 +63,8 @@ pub struct State {
     restarted: bool,
     /// Whether the session was moved and not opened since.
     moved: bool,
-    /// Whether the open turn was moved between its steps: its Confirms are asked again if their calls
-    /// have another effect in the new folder.
+    /// Whether the open turn has moved since its last step began: its Confirms are asked again if their
+    /// calls have another effect in the new folder.
     turn_moved: bool,
     /// The number of the last fact that gave the session work or began it: a prompt, a run or a
     /// turn, or a gap that may contain one.

@@ -123,8 +123,8 @@ fn daemon_command(folders: &Folders, idle_stop: Option<Duration>) -> Command {
         command.arg("--idle-stop").arg(humantime::format_duration(idle).to_string());
     }
     command.current_dir("/");
-    let is_alone = matches!(folders.fleet().get(), Ok(None));
-    if is_alone {
+    let is_in_fleet = matches!(folders.fleet().get(), Ok(Some(_)));
+    if !is_in_fleet {
         let names = ENVIRONMENT.iter().chain(&environment::DESKTOP);
         command.env_clear().envs(names.filter_map(|name| Some((name, std::env::var_os(name)?))));
     }

@@ -11,7 +11,7 @@ use std::time::Instant;
 use holdpoint_tests::postgres_server::PostgresServer;
 use serde_json::Value;
 
-use crate::world::{Ran, World, patience};
+use crate::world::{Ran, Running, World, patience};
 
 fn database() -> (PostgresServer, String) {
     let server = PostgresServer::start(Path::new(env!("CARGO_TARGET_TMPDIR")));
@@ -44,6 +44,14 @@ fn listed(world: &World, name: &str) -> Value {
     let list = json(&world.run(&["list", "--json"]));
     let sessions = list["sessions"].as_array().unwrap();
     sessions.iter().find(|session| session["name"] == name).cloned().unwrap_or_default()
+}
+
+/// Waits for the end of a stream of events, in which the numbers rise.
+fn end_in_order(attached: Running) {
+    let (status, seen, err) = attached.end();
+    assert!(status.success(), "{err}");
+    let numbers: Vec<_> = seen.iter().map(|event| event.seq).collect();
+    assert!(numbers.is_sorted_by(|left, right| left < right), "{numbers:?}");
 }
 
 /// The state of a machine in the list of the fleet.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use holdpoint_common::api::{HandOverRequest, HandedOver, MoveRequest, ReleaseRequest};
-use holdpoint_common::{Hold, HoldCause, SessionError, SessionId};
+use holdpoint_common::{SessionError, SessionId};
 
 use super::LocalSessions;
 use super::verbs::{Target, ask_manager};
@@ -98,12 +98,9 @@ impl Drop for Moving {
                 let _ = sessions.get(id.as_str()).await;
                 return;
             }
-            let is_move = |cause: &HoldCause| matches!(cause, HoldCause::Move { .. });
             // The session may have moved.
             let Ok(shown) = sessions.look(id.as_str()).await else { return };
-            if let Hold::Requested { cause, .. } | Hold::Standing { cause, .. } = &shown.hold
-                && is_move(cause)
-            {
+            if shown.hold.is_for_move() {
                 let _ = sessions.act(&id, ReleaseRequest {}).await;
             }
         });

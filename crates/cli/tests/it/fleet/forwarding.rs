@@ -7,11 +7,11 @@ use holdpoint_common::{Body, Event, Fact, TurnFact};
 use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 
-use super::{database, json as parsed, listed, machine, member, reachable};
+use super::{database, end_in_order, json as parsed, listed, machine, member, reachable};
 use crate::world::{Ran, World, patience};
 
 /// The id of the first open ask in the inbox, once there is one.
-fn first_ask(world: &World, session: &str) -> String {
+pub(super) fn first_ask(world: &World, session: &str) -> String {
     world.run(&["wait", session, "--for", "ask"]).code(0);
     let inbox = parsed(&world.run(&["inbox", "--json"]));
     inbox["asks"][0]["ask"]["id"].as_str().unwrap().to_owned()
@@ -78,10 +78,7 @@ fn events_of_another_machine_are_the_same_here() {
         [&two, &one].map(|world| world.run(&["logs", "shared", "--json", "--after", &middle]));
     assert_eq!(here.out, there.out);
     one.run(&["close", "shared"]).code(0);
-    let (status, seen, err) = attached.end();
-    assert!(status.success(), "{err}");
-    let numbers: Vec<_> = seen.iter().map(|event| event.seq).collect();
-    assert!(numbers.is_sorted_by(|left, right| left < right), "{numbers:?}");
+    end_in_order(attached);
 }
 
 #[test]

@@ -5,7 +5,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::{database, json as parsed, listed, member, reachable, wait_until_gone};
+use super::forwarding::first_ask;
+use super::{database, end_in_order, listed, member, reachable, wait_until_gone};
 use crate::world::{Ran, World};
 
 /// A new folder of a machine.
@@ -53,10 +54,7 @@ fn a_turn_continues_on_the_machine_that_its_session_moves_to() {
     assert_eq!(out, format!("moved to m1:{back}\n"));
     assert_eq!(listed(&two, "shared")["machine"], "m1");
     one.run(&["close", "shared"]).code(0);
-    let (status, seen, err) = attached.end();
-    assert!(status.success(), "{err}");
-    let numbers: Vec<_> = seen.iter().map(|event| event.seq).collect();
-    assert!(numbers.is_sorted_by(|left, right| left < right), "{numbers:?}");
+    end_in_order(attached);
 }
 
 #[test]
@@ -79,19 +77,12 @@ fn a_session_of_a_machine_that_is_gone_moves_to_another_one() {
     assert!(missing.err.contains("/nowhere"), "{}", missing.err);
     two.run(&["move", "shared", "--cwd", &path]).code(0);
     two.run(&["prompt", "shared", "shell: pwd", "--json"]).code(0);
-    two.run(&["approve", &first_ask(&two), "--yes"]).code(0);
+    two.run(&["approve", &first_ask(&two, "shared"), "--yes"]).code(0);
     two.run(&["wait", "shared"]).code(0);
     let log = two.run(&["logs", "shared"]).code(0).out;
     assert!(log.contains("Hello.") && log.contains(&path), "{log}");
     // Its first machine lists it there.
     assert_eq!(listed(&one, "shared")["machine"], "m2");
-}
-
-/// The id of the first open ask.
-fn first_ask(world: &World) -> String {
-    world.run(&["wait", "shared", "--for", "ask"]).code(0);
-    let inbox = parsed(&world.run(&["inbox", "--json"]));
-    inbox["asks"][0]["ask"]["id"].as_str().unwrap().to_owned()
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use holdpoint_common::{Event, SessionId};
+use holdpoint_common::{Event, Fact, SessionFact, SessionId};
 
 use super::StoreError;
 use crate::store::last_seq_of;
@@ -52,4 +52,12 @@ impl Rows {
         self.events.push(text);
         Ok(())
     }
+}
+
+/// The machine that the session moves to with these facts.
+pub(super) fn new_home(facts: &[Arc<Event>]) -> Option<&str> {
+    facts.iter().rev().find_map(|fact| match fact.fact() {
+        Some(Fact::Session(SessionFact::Moved { machine, .. })) => machine.as_deref(),
+        _ => None,
+    })
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use holdpoint_common::{Event, Fact, SessionFact, SessionId, SessionSummary, Timestamp};
+use holdpoint_common::{Event, SessionId, SessionSummary, Timestamp};
 use tokio::sync::{mpsc, oneshot};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row, Statement};
@@ -13,7 +13,7 @@ use super::StoreError;
 use super::connection::{Connected, Connection, Database, Statements, failed};
 use super::lease::Incarnation;
 use super::notifying::{CHANNEL, ShownSessions};
-use super::rows::Rows;
+use super::rows::{Rows, new_home};
 use crate::store::stored_facts::{check_sum, signed};
 use crate::store::{NewLog, SavedState, end_of_draft};
 
@@ -462,14 +462,6 @@ async fn write_change(
         Some(_) => Ok(Ok(0)),
         None => refused(connected, session, epoch, expected).await,
     }
-}
-
-/// The machine that the session moves to with these facts.
-fn new_home(facts: &[Arc<Event>]) -> Option<&str> {
-    facts.iter().rev().find_map(|fact| match fact.fact() {
-        Some(Fact::Session(SessionFact::Moved { machine, .. })) => machine.as_deref(),
-        _ => None,
-    })
 }
 
 /// Why a change by the owner of `epoch` was refused.
