@@ -978,6 +978,11 @@ export type PromptFact =
        * all of it. Only these can name content.
        */
       typedBytes?: number | null
+      /**
+       * Key that the client has given the request. Among the last 64 keys, a second request with
+       * the same one adds no prompt.
+       */
+      idempotencyKey?: IdempotencyKey | null
     }
   | {
       type: 'promptReturned'
@@ -1001,6 +1006,10 @@ export type PromptFact =
        */
       iteration: number
     }
+/**
+ * Key of a request, so that it has no second effect when it is sent again.
+ */
+export type IdempotencyKey = string
 /**
  * Facts about a turn and its steps.
  */
@@ -1248,6 +1257,11 @@ export type AskFact =
        * Client or setting that answered.
        */
       by: AnsweredBy
+      /**
+       * Whether the ask was answered while the session was not live and its machine did not
+       * respond. The answer takes effect when the session is opened there. Default: `false`.
+       */
+      away?: boolean
     }
   | {
       type: 'askClosed'
@@ -2057,6 +2071,11 @@ export interface Answered {
    * Whether the answer is saved on disk.
    */
   saved: boolean
+  /**
+   * Name of the machine that does not respond, if the answer takes effect only when the session is
+   * opened there.
+   */
+  away?: string | null
 }
 /**
  * All sessions: live ones first, then the newest first.
@@ -3353,6 +3372,12 @@ export interface PromptRequest {
    * content, such as a resource of an MCP server. Default: all.
    */
   typedBytes?: number | null
+  /**
+   * Key of the request. If one of the last 64 keys of the session's prompts is the same, the reply is
+   * that of the earlier prompt, and no other prompt is added. A client without a reply can thus send
+   * the request again.
+   */
+  idempotencyKey?: IdempotencyKey | null
 }
 /**
  * A request to take a prompt out of the queue. The prompt is handed back and never runs. Its turn,

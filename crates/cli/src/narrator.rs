@@ -261,7 +261,7 @@ impl Narrator {
                 self.asks.insert(ask.id.clone(), OpenAsk::new(ask));
                 None
             }
-            AskFact::Answered { ask, answer, by } => {
+            AskFact::Answered { ask, answer, by, .. } => {
                 let is_denied = matches!(answer, Answer::Deny { .. });
                 let tone = if is_denied { Tone::Warning } else { Tone::Dim };
                 Some(self.ask_end(ask, tone, answered(answer, by, self.own_pid)))

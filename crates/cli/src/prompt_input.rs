@@ -28,7 +28,7 @@ pub(crate) fn read_prompt(
             let text = read_stdin(config.limits.max_prompt_bytes).map_err(|error| {
                 CliError::usage(format!("the prompt can't be read from standard input: {error}"))
             })?;
-            PromptRequest { text, typed_bytes: (!is_terminal).then_some(0) }
+            PromptRequest { text, typed_bytes: (!is_terminal).then_some(0), idempotency_key: None }
         }
     };
     // Checked before a session is opened for the prompt.

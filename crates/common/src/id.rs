@@ -90,6 +90,32 @@ impl fmt::Display for AskId {
     }
 }
 
+/// Maximum length of an idempotency key in characters.
+pub const MAX_IDEMPOTENCY_KEY: usize = 64;
+
+/// A key that a client chooses for a request: 1 to [`MAX_IDEMPOTENCY_KEY`] visible ASCII characters. A
+/// request that is sent again with the same key has no second effect.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct IdempotencyKey(Arc<str>);
+
+impl FromStr for IdempotencyKey {
+    type Err = IdError;
+
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        let fits = (1..=MAX_IDEMPOTENCY_KEY).contains(&text.len())
+            && text.bytes().all(|byte| byte.is_ascii_graphic());
+        let invalid =
+            || IdError::IdempotencyKey { text: text.chars().take(MAX_IDEMPOTENCY_KEY).collect() };
+        if fits { Ok(Self(text.into())) } else { Err(invalid()) }
+    }
+}
+
+impl fmt::Display for IdempotencyKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 macro_rules! text_id {
     ($name:ident, $pattern:literal, $description:literal) => {
         impl fmt::Debug for $name {
@@ -127,6 +153,11 @@ text_id!(
     AskId,
     "^[a-z0-9-]{1,64}\\.[0-9]+$",
     "Permanent id of an ask: its session and the number of its event."
+);
+text_id!(
+    IdempotencyKey,
+    "^[!-~]{1,64}$",
+    "Key of a request, so that it has no second effect when it is sent again."
 );
 
 macro_rules! number_id {
@@ -205,6 +236,12 @@ pub enum IdError {
     #[error("`{text}` is not an ask id (session.number)")]
     Ask {
         /// The text that was given.
+        text: String,
+    },
+    /// The text is not an idempotency key.
+    #[error("`{text}` is not an idempotency key (1 to 64 visible ASCII characters)")]
+    IdempotencyKey {
+        /// The beginning of the text that was given.
         text: String,
     },
 }

@@ -54,7 +54,10 @@ mod usage;
 mod web;
 
 // Ids and times.
-pub use id::{AskId, CallId, IdError, ItemId, MAX_SESSION_ID, PromptId, SessionId, TaskId, TurnId};
+pub use id::{
+    AskId, CallId, IdError, IdempotencyKey, ItemId, MAX_IDEMPOTENCY_KEY, MAX_SESSION_ID, PromptId,
+    SessionId, TaskId, TurnId,
+};
 pub use time::Timestamp;
 
 // Sessions.

@@ -5,7 +5,7 @@
 
 use std::error::Error;
 
-use holdpoint_common::{Config, Delta, Who};
+use holdpoint_common::{Answer, AskFact, Body, Config, Delta, Fact, Who};
 use holdpoint_session::model::Catalog;
 use holdpoint_session::{AttachFrom, Engine, OpenSession};
 
@@ -19,23 +19,25 @@ async fn run() -> Result<(), Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
     let open = OpenSession::in_folder(folder.path()).model("rehearsal");
     let session = engine.sessions(Who::named("example")).open(open).await?;
-    session.prompt("say@50 one two three four five six seven eight nine ten").await?;
-
-    // Watch until the third word, then leave. Only the last number must be remembered.
     let mut events = session.attach(AttachFrom::start()).await?;
-    let (mut last, mut words) = (0, 0);
-    while words < 3 {
-        let Some(event) = events.next().await else { break };
+    session.prompt("say one two three\nask: Shall I continue?\n---\nsay four five six").await?;
+
+    // Watch until the agent asks, then leave. Only the last number must be remembered.
+    let mut last;
+    let ask = loop {
+        let event = events.next().await.ok_or("the stream has ended")?;
         last = event.seq;
-        if let Some(Delta::Text { text, .. }) = event.delta() {
-            words += 1;
-            print!("{text}");
+        match &event.body {
+            Body::Delta(Delta::Text { text, .. }) => print!("{text}"),
+            Body::Fact(Fact::Ask(AskFact::Raised { ask })) => break ask.id.clone(),
+            _ => {}
         }
-    }
+    };
     events.detach().await;
     println!("\n(left at event {last}, the session is {})", session.snapshot().status);
 
-    // The turn ends while no client is attached.
+    // The answer needs no attachment, and the turn ends while no client is attached.
+    session.answer(&ask, Answer::Cancel).await?;
     let end = session.settled().await?.seq;
     let mut events = session.attach(AttachFrom::after(last)).await?;
     while last < end {

@@ -31,7 +31,7 @@ use std::sync::Arc;
 use actix::prelude::*;
 use futures_util::future::{Map, Shared};
 use holdpoint_common::api::{
-    AnswerRequest, ChangeModelRequest, CloseRequest, PolicyRequest, RenameRequest, Verb,
+    AnswerRequest, Answered, ChangeModelRequest, CloseRequest, PolicyRequest, RenameRequest, Verb,
 };
 use holdpoint_common::{OpenSession, SessionError, SessionId, SessionSummary, Snapshot, Supplies};
 use tokio::sync::watch;
@@ -141,11 +141,11 @@ impl<V: Verb> Message for OnSession<V> {
     type Result = Result<V::Reply, SessionError>;
 }
 
-/// Checks whether a saved session would accept this answer. Succeeds for a live one, because its
-/// actor decides.
+/// Answers an ask of a session that is only saved. `None` if it would accept the answer, but an actor
+/// has to answer, and for a live session.
 #[derive(Message)]
-#[rtype(result = "Result<(), SessionError>")]
-pub(crate) struct CheckAnswer {
+#[rtype(result = "Result<Option<Answered>, SessionError>")]
+pub(crate) struct AnswerSaved {
     pub(crate) id: SessionId,
     pub(crate) request: ByClient<AnswerRequest>,
 }
@@ -218,7 +218,7 @@ handle! {
     OnSession<PolicyRequest>: |registry, OnSession { id, request, supplies_to_open }| {
         registry.change_policy(&id, request, supplies_to_open.as_deref()).await
     };
-    CheckAnswer: |registry, CheckAnswer { id, request }| registry.check_answer(&id, &request).await;
+    AnswerSaved: |registry, AnswerSaved { id, request }| registry.answer_saved(&id, &request).await;
     ResolveFolder: |registry, ResolveFolder(path)| registry.resolve_workspace(path).await;
     HandSessionOver: |registry, HandSessionOver { id, request }| registry.hand_over(&id, &request).await;
     GetEngineEnv: |registry, GetEngineEnv| Arc::clone(&registry.engine);

@@ -193,7 +193,8 @@ impl Sessions {
     }
 
     /// Answers the ask with this id, in any session. A session that is only saved is opened for it,
-    /// unless the answer would be refused: then the session stays as it is.
+    /// unless the answer would be refused: then the session stays as it is. If the session's machine
+    /// does not respond, the answer is saved, and takes effect when the session is opened there.
     ///
     /// # Errors
     /// The errors of [`SessionHandle::answer`]; [`SessionError`] if there is no such session, or it

@@ -21,9 +21,10 @@ use std::sync::Arc;
 
 use holdpoint_common::{
     Answer, AnsweredBy, Ask, AskCloseCause, AskRequest, AsksMode, CallId, ContextFill, Event, Fact,
-    FileMark, Gaps, Hold, InstructionFile, ItemId, Job, JobFact, LastRun, LastTurn, PolicyMode,
-    PolicyRules, PromptFact, PromptId, Run, RunFact, SandboxSettings, SessionFact, SessionId,
-    SessionSettings, SessionStatus, SessionSummary, Tasks, Timestamp, TurnFact, TurnId, Usage,
+    FileMark, Gaps, Hold, IdempotencyKey, InstructionFile, ItemId, Job, JobFact, LastRun, LastTurn,
+    PolicyMode, PolicyRules, PromptFact, PromptId, Run, RunFact, SandboxSettings, SessionFact,
+    SessionId, SessionSettings, SessionStatus, SessionSummary, Tasks, Timestamp, TurnFact, TurnId,
+    Usage,
 };
 use serde::{Deserialize, Serialize};
 
@@ -31,8 +32,9 @@ pub use conversation::{Conversation, MAX_CONVERSATION_BYTES};
 pub use decide::decide;
 pub use decision::{Decision, Effect, GateReply, Handover, Reception};
 pub use input::{
-    ByClient, ChangeTasks, Clearance, Confirm, Decide, Gate, HandOver, Input, JobEnded, JobStarted,
-    Moment, PassGate, RaiseAsk, Report, Restore, RunnerReport, Shutdown, WaitOver, WithdrawAsk,
+    AnswerAway, ByClient, ChangeTasks, Clearance, Confirm, Decide, Gate, HandOver, Input, JobEnded,
+    JobStarted, Moment, PassGate, RaiseAsk, Report, Restore, RunnerReport, Shutdown, WaitOver,
+    WithdrawAsk,
 };
 pub use phase::{CallStage, Cut, OpenStep, Phase, Turn};
 
@@ -61,8 +63,9 @@ pub struct State {
     phase: Phase,
     /// Whether the state was restored after a restart and has begun no work since.
     restarted: bool,
-    /// Whether the session was moved and not opened since.
-    moved: bool,
+    /// Whether the first opening continues the open turn: the session was moved, or an ask was answered
+    /// while its machine did not respond, and it was not opened since.
+    continues: bool,
     /// Whether the open turn has moved since its last step began: its Confirms are asked again if their
     /// calls have another effect in the new folder.
     turn_moved: bool,
@@ -79,6 +82,8 @@ pub struct State {
     hold: Hold,
     /// The accepted prompts that wait, each as its [`PromptFact::Accepted`].
     queue: VecDeque<Arc<Event>>,
+    /// The newest prompts with a key, oldest first. A second request with the same key adds no prompt.
+    keyed_prompts: VecDeque<(IdempotencyKey, PromptId)>,
     /// The run in progress, and the end of the one before.
     run: Option<Run>,
     last_run: Option<LastRun>,
@@ -169,7 +174,7 @@ impl State {
             working_since: None,
             phase: Phase::Idle,
             restarted: false,
-            moved: false,
+            continues: false,
             turn_moved: false,
             last_work: 0,
             asks: VecDeque::new(),
@@ -177,6 +182,7 @@ impl State {
             always: BTreeMap::new(),
             hold: Hold::Off,
             queue: VecDeque::new(),
+            keyed_prompts: VecDeque::new(),
             run: None,
             last_run: None,
             tasks: Tasks::default(),
@@ -351,6 +357,8 @@ impl State {
             {
                 SessionStatus::Paused
             }
+            // It has no actor.
+            Phase::Running(_) if self.continues => SessionStatus::Paused,
             Phase::Running(_) => SessionStatus::Running,
             Phase::Idle if self.run.is_some() => SessionStatus::Running,
             Phase::Idle => SessionStatus::Idle,
@@ -378,10 +386,10 @@ impl State {
             && self.jobs.is_empty()
     }
 
-    /// Whether the session was moved and not opened since.
+    /// Whether the first opening continues the open turn, if there is one. No crash has cut it.
     #[must_use]
-    pub(crate) fn was_moved(&self) -> bool {
-        self.moved
+    pub(crate) fn continues_when_opened(&self) -> bool {
+        self.continues
     }
 
     /// Whether the session has work now, or was given or began work after the fact with this

@@ -28,8 +28,8 @@ the turn is done
         "session/examples/attach_detach.rs",
         "\
 one two three
-(left at event N, the session is running)
-four five six seven eight nine ten
+(left at event N, the session is paused)
+four five six
 (back, and up to event N, the session is idle)
 ",
     ),

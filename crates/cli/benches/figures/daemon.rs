@@ -316,7 +316,7 @@ impl Add for ThreadTimes {
 }
 
 /// The private memory of a process in bytes, and the part of it that is unmodified from a file.
-fn unshared(pid: u64) -> (u64, u64) {
+pub(crate) fn unshared(pid: u64) -> (u64, u64) {
     let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap();
     let amount = |name: &str| {
         let line = rollup.lines().find_map(|line| line.strip_prefix(name)).unwrap();

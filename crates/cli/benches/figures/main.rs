@@ -41,6 +41,8 @@ mod daemon;
 #[cfg(target_os = "linux")]
 mod files;
 #[cfg(target_os = "linux")]
+mod fleet;
+#[cfg(target_os = "linux")]
 mod floors;
 #[cfg(target_os = "linux")]
 mod hosted;
@@ -115,6 +117,7 @@ fn main() {
     daemon::measure(&table);
     api::measure(&table);
     acp::measure(&table);
+    fleet::measure(&table);
     hosted::measure(&table);
     hostile::measure(&table);
     many::measure(&table);

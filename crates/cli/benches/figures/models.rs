@@ -105,6 +105,7 @@ fn facts() -> Vec<Arc<Event>> {
                 text: text.as_str().into(),
                 by: Who::named("figures"),
                 typed_bytes: None,
+                idempotency_key: None,
             }),
             1 => answer(vec![ToolCall {
                 id: call,

@@ -126,6 +126,7 @@ pub(crate) fn make(folder: &Path, name: &str, facts: u64, bytes: usize) {
                 text: "go".into(),
                 by: Who::named("figures"),
                 typed_bytes: None,
+                idempotency_key: None,
             }),
             1 => Fact::Turn(TurnFact::Started { turn: TurnId(turn), prompt: PromptId(turn) }),
             2 => Fact::Turn(TurnFact::StepStarted),

@@ -34,7 +34,7 @@ pub(super) fn prompt(blocks: &[ContentBlock]) -> Result<PromptRequest, Error> {
         }
     }
     let typed_bytes = (!contents.is_empty()).then_some(text.len());
-    Ok(PromptRequest { text: text + &contents, typed_bytes })
+    Ok(PromptRequest { text: text + &contents, typed_bytes, idempotency_key: None })
 }
 
 fn unsupported(content: &str) -> Error {
@@ -109,7 +109,7 @@ mod tests {
         let resource = json!({ "uri": "file:///w/c.md", "text": "@s:b" });
         let resource = json!({ "type": "resource", "resource": resource });
         assert_eq!(prompt_of(json!([text])).unwrap().typed_bytes, None);
-        let PromptRequest { text, typed_bytes } = prompt_of(json!([text, resource])).unwrap();
+        let PromptRequest { text, typed_bytes, .. } = prompt_of(json!([text, resource])).unwrap();
         assert_eq!(&text[..typed_bytes.unwrap()], "See @s:a in /w/c.md");
         assert!(text.ends_with("\n@s:b\n```"), "{text}");
     }

@@ -182,6 +182,9 @@ fn answer(
             ui.json(&answered)?;
         } else {
             ui.print(&format!("answered{}\n", not_saved_suffix(answered.saved)))?;
+            if let Some(machine) = &answered.away {
+                ui.print(&format!("it takes effect when the session is opened on `{machine}`\n"))?;
+            }
         }
         Ok(0)
     })

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use clap::ArgGroup;
 use holdpoint_common::SessionStatus;
 use holdpoint_common::api::MoveRequest;
 use holdpoint_session::folders::Folders;
@@ -20,12 +21,13 @@ use crate::ui::Ui;
 /// there; an open Confirm of the policy is asked for the new folder. Background jobs end. The files of the folder are
 /// not copied.
 #[derive(Debug, clap::Args)]
+#[command(group(ArgGroup::new("place").args(["to", "cwd"]).required(true).multiple(true)))]
 pub(crate) struct Args {
     #[command(flatten)]
     session: SessionArg,
 
     /// The machine of the fleet to move it to; by default, this one
-    #[arg(long, value_name = "MACHINE", required_unless_present = "cwd")]
+    #[arg(long, value_name = "MACHINE")]
     to: Option<String>,
 
     /// The folder there; by default, the one with the same path

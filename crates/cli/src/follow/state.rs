@@ -158,7 +158,10 @@ mod tests {
         ] {
             let mut state = FollowState::new(Until::Run);
             let ask = AskId { session: session.clone(), seq: 5 };
-            observe(&mut state, Fact::Ask(AskFact::Answered { ask, answer, by: by_setting() }));
+            observe(
+                &mut state,
+                Fact::Ask(AskFact::Answered { ask, answer, by: by_setting(), away: false }),
+            );
             state.ended = Some(FollowEnd::Run(RunEnd::Done));
             assert_eq!(state.code(None), code);
         }

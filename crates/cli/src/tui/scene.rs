@@ -132,7 +132,13 @@ impl Scene {
         (self.snapshot.turn, self.snapshot.status) = (Some(turn), SessionStatus::Running);
         let by = Who { name: "tui".to_owned(), pid: Some(OWN_PID) };
         let (text, typed_bytes) = (text.into(), None);
-        self.fact(Fact::Prompt(PromptFact::Accepted { prompt, text, by, typed_bytes }));
+        self.fact(Fact::Prompt(PromptFact::Accepted {
+            prompt,
+            text,
+            by,
+            typed_bytes,
+            idempotency_key: None,
+        }));
         self.fact(Fact::Turn(TurnFact::Started { turn, prompt }))
             .fact(Fact::Turn(TurnFact::StepStarted))
     }

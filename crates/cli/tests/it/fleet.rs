@@ -1,6 +1,8 @@
 //! Several machines that keep their sessions in one database. Each machine is a world of its own.
 
+mod away;
 mod forwarding;
+mod lost_reply;
 mod moving;
 
 use std::io::Write;

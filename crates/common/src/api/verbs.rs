@@ -11,8 +11,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Answer, AnswerError, AskId, AsksMode, Hold, HoldAt, HoldState, ModelSupplies, Outcome,
-    PolicyMode, PromptId, Receipt, RunLimits, SessionId, Supplies, TurnId,
+    Answer, AnswerError, AskId, AsksMode, Hold, HoldAt, HoldState, IdempotencyKey, ModelSupplies,
+    Outcome, PolicyMode, PromptId, Receipt, RunLimits, SessionId, Supplies, TurnId,
 };
 
 /// A request of a client to one session.
@@ -66,12 +66,17 @@ pub struct PromptRequest {
     /// content, such as a resource of an MCP server. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub typed_bytes: Option<usize>,
+    /// Key of the request. If one of the last 64 keys of the session's prompts is the same, the reply is
+    /// that of the earlier prompt, and no other prompt is added. A client without a reply can thus send
+    /// the request again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<IdempotencyKey>,
 }
 
 /// A prompt that the user has written.
 impl From<String> for PromptRequest {
     fn from(text: String) -> Self {
-        Self { text, typed_bytes: None }
+        Self { text, typed_bytes: None, idempotency_key: None }
     }
 }
 
@@ -226,6 +231,10 @@ pub struct Answered {
     pub ask: AskId,
     /// Whether the answer is saved on disk.
     pub saved: bool,
+    /// Name of the machine that does not respond, if the answer takes effect only when the session is
+    /// opened there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub away: Option<String>,
 }
 
 impl VerbReply for Answered {

@@ -8,7 +8,7 @@ use crate::answer::{Answer, AnsweredBy, AskCloseCause};
 use crate::ask::{Ask, AsksMode};
 use crate::client::{RefusedClient, Who};
 use crate::hold::Hold;
-use crate::id::{AskId, CallId, PromptId, TaskId, TurnId};
+use crate::id::{AskId, CallId, IdempotencyKey, PromptId, TaskId, TurnId};
 use crate::instructions::InstructionFile;
 use crate::job::{Job, JobEnd};
 use crate::message::{AssistantMessage, Omission, ToolResult};
@@ -144,6 +144,10 @@ kinds! {
             /// all of it. Only these can name content.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             typed_bytes: Option<usize>,
+            /// Key that the client has given the request. Among the last 64 keys, a second request with
+            /// the same one adds no prompt.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            idempotency_key: Option<IdempotencyKey>,
         },
         /// A queued prompt was handed back to its client and will not run.
         "promptReturned" => Returned {
@@ -298,6 +302,10 @@ kinds! {
             answer: Answer,
             /// Client or setting that answered.
             by: AnsweredBy,
+            /// Whether the ask was answered while the session was not live and its machine did not
+            /// respond. The answer takes effect when the session is opened there. Default: `false`.
+            #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+            away: bool,
         },
         /// An ask closed without an answer.
         "askClosed" => Closed {

@@ -16,7 +16,7 @@ use holdpoint_common::{Refused, SessionError, SessionId, Supplies};
 use super::{ClientContext, LocalSession, LocalSessions, moving};
 use crate::actor::Act;
 use crate::backend::Backend;
-use crate::manager::{CheckAnswer, Manager, OnSession};
+use crate::manager::{AnswerSaved, Manager, OnSession};
 use crate::state::ByClient;
 
 /// The future of a verb's reply.
@@ -81,25 +81,27 @@ impl CarryOut for HandOverRequest {
     }
 }
 
-/// A session gets an actor for an answer only if it would accept the answer.
+/// A session gets an actor for an answer only if it would accept the answer, and this machine is its home.
 impl CarryOut for AnswerRequest {
     fn carry_out(request: ByClient<Self>, target: Target) -> CarriedOut<Self> {
         let answer = async move {
-            let check = || {
+            let answer_saved = || {
                 let (id, request) = (target.id().clone(), request.clone());
-                ask_manager(target.client(), CheckAnswer { id, request })
+                ask_manager(target.client(), AnswerSaved { id, request })
             };
             if let Target::Session(session) = &target
                 && !session.has_actor()
+                && let Some(answered) = answer_saved().await?
             {
-                check().await?;
+                return Ok(answered);
             }
             let answered = async { ask_actor(&target.reach().await?, request.clone()).await }.await;
             if let Err(SessionError::NotLive { .. } | SessionError::Refused(Refused::Closed)) =
                 answered
-            {
                 // The log says whether the answer is refused, and why.
-                check().await?;
+                && let Some(answered) = answer_saved().await?
+            {
+                return Ok(answered);
             }
             answered
         };

@@ -1,31 +1,58 @@
 //! Answers to saved sessions, which get an actor only if they would accept the answer.
 
+use std::rc::Rc;
 use std::time::SystemTime;
 
-use holdpoint_common::api::AnswerRequest;
+use holdpoint_common::api::{AnswerRequest, Answered};
 use holdpoint_common::{SessionError, SessionId};
 
-use super::registry::Registry;
+use super::lifecycle::IfSaved;
+use super::owned::Owned;
+use super::registry::{Reached, Registry};
 use crate::saved::{self, Folded};
-use crate::state::{ByClient, Moment, decide};
+use crate::state::{AnswerAway, ByClient, Moment, decide};
 
 impl Registry {
-    /// Checks whether a saved session would accept this answer. Succeeds for a live one, because
-    /// its actor decides.
-    pub(super) async fn check_answer(
-        &self,
+    /// Checks whether a saved session would accept this answer. If it is at home on another machine, it
+    /// can't be opened here: the answer is saved, and takes effect when it is opened there. `None` if an
+    /// actor has to answer.
+    pub(super) async fn answer_saved(
+        self: &Rc<Self>,
         id: &SessionId,
         request: &ByClient<AnswerRequest>,
-    ) -> Result<(), SessionError> {
+    ) -> Result<Option<Answered>, SessionError> {
         if self.lifecycle().is_live(id) {
-            return Ok(());
+            return Ok(None);
         }
         self.mended().await;
         let engine = &self.engine;
-        let Folded { state, .. } = saved::fold(id, &*engine.store.open(id).await?).await?;
+        let log = engine.store.open(id).await?;
+        let Folded { state, .. } = saved::fold(id, &*log).await?;
         let fixed_bytes = engine.fixed_bytes(state.settings(), &engine.system);
         let (now, limits) = (SystemTime::now().into(), &engine.limits);
         decide(&state, Moment { now, next: state.last() + 1, limits, fixed_bytes }, request)?;
-        Ok(())
+        if !log.saved().await?.is_some_and(|saved| self.is_away(&saved)) {
+            return Ok(None);
+        }
+        match self.access(id, 0, IfSaved::Change).await? {
+            Reached::Saved(owned) => owned.answer_away(request).await,
+            Reached::Live(_) => Ok(None),
+        }
+    }
+}
+
+impl Owned {
+    /// Records an answer, unless this machine is the session's home. Work that a crash has cut ends
+    /// before.
+    async fn answer_away(
+        self,
+        request: &ByClient<AnswerRequest>,
+    ) -> Result<Option<Answered>, SessionError> {
+        let mut session = self.load().await?;
+        let Some(away) = session.away().map(ToOwned::to_owned) else { return Ok(None) };
+        session.end_cut_work()?;
+        session.handle_input(AnswerAway(request))?;
+        self.save(session).await?;
+        Ok(Some(Answered { ask: request.verb.ask.clone(), saved: true, away: Some(away) }))
     }
 }

@@ -105,7 +105,7 @@ impl Registry {
         let session = resolve_id(given, known, store).await?;
         let saved = store.open(&session).await?.saved().await?;
         // Another machine may be ending the cut work of a session of this one.
-        let saved = saved.filter(|saved| saved.home.as_deref() != store.machine());
+        let saved = saved.filter(|saved| self.is_away(saved));
         let found = saved.and_then(|SavedSession { owner, home, .. }| {
             let live = owner.is_some();
             Some(Elsewhere { session, machine: owner.or(home)?, live })
@@ -114,6 +114,11 @@ impl Registry {
             self.forget_saved(session);
         }
         Ok(found)
+    }
+
+    /// Whether the home of a session is another machine.
+    pub(super) fn is_away(&self, saved: &SavedSession) -> bool {
+        saved.home.as_deref() != self.engine.store.machine()
     }
 
     /// The snapshot of a session that is or was live in this process.

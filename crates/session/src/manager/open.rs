@@ -257,7 +257,9 @@ impl Owned {
             Some(true) => RestoreCause::Panic,
             Some(false) => RestoreCause::Unloaded,
             // The session was not live in this process yet.
-            None if closed || state.is_at_rest() || state.was_moved() => RestoreCause::Unloaded,
+            None if closed || state.is_at_rest() || state.continues_when_opened() => {
+                RestoreCause::Unloaded
+            }
             None => RestoreCause::Restart,
         };
         let restored = Some(Restored { cause, draft, first_item: first_item(&state, &numbers) });

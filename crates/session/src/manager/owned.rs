@@ -79,7 +79,7 @@ impl Owned {
         }
     }
 
-    async fn load(&self) -> Result<OfflineSession<'_>, SessionError> {
+    pub(super) async fn load(&self) -> Result<OfflineSession<'_>, SessionError> {
         let engine = &self.registry.engine;
         let lacks_end = self.registry.lifecycle().get(&self.id).is_some_and(|session| {
             let record = session.record.as_ref();
@@ -93,7 +93,7 @@ impl Owned {
         OfflineSession::load(engine, &self.id).await
     }
 
-    async fn save(&self, session: OfflineSession<'_>) -> Result<(), SessionError> {
+    pub(super) async fn save(&self, session: OfflineSession<'_>) -> Result<(), SessionError> {
         let (state, _) = session.save().await?;
         self.set_closed(matches!(state.phase(), Phase::Closed));
         let snapshot = Arc::new(state.snapshot(state.last(), 0, self.registry.engine.not_saved()));

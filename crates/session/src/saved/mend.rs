@@ -8,11 +8,7 @@ use crate::session_env::EngineEnv;
 /// Ends everything in a session's log that can't continue. Returns how many facts were appended.
 pub(crate) async fn mend(engine: &EngineEnv, id: &SessionId) -> Result<usize, SessionError> {
     let mut session = OfflineSession::load(engine, id).await?;
-    // No crash has cut it: it was moved, and continues when it is opened.
-    if session.state().was_moved() {
-        return Ok(0);
-    }
-    session.end_open_work()?;
+    session.end_cut_work()?;
     let (_, facts) = session.save().await?;
     Ok(facts)
 }

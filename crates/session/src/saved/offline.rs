@@ -63,6 +63,19 @@ impl<'a> OfflineSession<'a> {
         &self.state
     }
 
+    /// The machine that is the session's home, if it is not this one.
+    pub(crate) fn away(&self) -> Option<&str> {
+        self.log.away()
+    }
+
+    /// Ends everything that a crash has cut. A turn that the first opening continues is not cut.
+    pub(crate) fn end_cut_work(&mut self) -> Result<(), Refused> {
+        if self.state.continues_when_opened() {
+            return Ok(());
+        }
+        self.end_open_work()
+    }
+
     /// Ends everything that can't continue without an actor.
     pub(crate) fn end_open_work(&mut self) -> Result<(), Refused> {
         let draft = std::mem::take(&mut self.draft);

@@ -16,6 +16,9 @@ use super::conversation::belongs_to_conversation;
 use super::decide::denial;
 use super::{CallStage, Cut, LostIds, OpenStep, Phase, Settled, State, Turn, queued};
 
+/// How many keys of prompts are known.
+const MAX_KEYED_PROMPTS: usize = 64;
+
 impl State {
     /// Applies one fact. Facts must be applied in the order of their numbers. A delta changes
     /// nothing, except for a log's gap: its numbers belong to facts that cannot be read.
@@ -32,7 +35,7 @@ impl State {
         self.last = event.seq;
         self.advance_ids(event.turn, fact);
         self.restarted = self.restarted && is_restart_cleanup(fact);
-        self.moved = self.moved && is_change_before_opening(fact);
+        self.continues = self.continues && is_change_before_opening(fact);
         match fact {
             Fact::Session(fact) => self.apply_session_fact(fact),
             Fact::Prompt(fact) => self.apply_prompt_fact(fact, event),
@@ -82,7 +85,7 @@ impl State {
             }
             SessionFact::Moved { workspace, .. } => {
                 Arc::make_mut(&mut self.settings).workspace.clone_from(workspace);
-                (self.moved, self.turn_moved) = (true, self.turn().is_some());
+                (self.continues, self.turn_moved) = (true, self.turn().is_some());
             }
             SessionFact::ModelChanged { model, .. } => {
                 Arc::make_mut(&mut self.settings).model.clone_from(model);
@@ -108,7 +111,7 @@ impl State {
 
     fn apply_prompt_fact(&mut self, fact: &PromptFact, event: &Arc<Event>) {
         match fact {
-            PromptFact::Accepted { prompt, text, .. } => {
+            PromptFact::Accepted { prompt, text, idempotency_key, .. } => {
                 if self.title.is_none() {
                     self.title = title_of(text);
                 }
@@ -116,6 +119,12 @@ impl State {
                 self.lost.prompts = 0;
                 self.last_work = self.last;
                 self.queue.push_back(Arc::clone(event));
+                if let Some(key) = idempotency_key {
+                    self.keyed_prompts.push_back((key.clone(), *prompt));
+                    if self.keyed_prompts.len() > MAX_KEYED_PROMPTS {
+                        self.keyed_prompts.pop_front();
+                    }
+                }
             }
             PromptFact::Returned { prompt, .. } => {
                 self.queue
@@ -268,10 +277,11 @@ impl State {
                 }
                 self.asks.push_back(ask.clone());
             }
-            AskFact::Answered { ask, answer, by } => {
+            AskFact::Answered { ask, answer, by, away } => {
                 // A damaged log may lack the ask.
                 if let Some(ask) = self.settle(ask, Settled::Answered(by.clone())) {
                     self.apply_answer(ask, answer, by);
+                    self.continues |= *away;
                 }
             }
             AskFact::Closed { ask, cause } => {
@@ -465,7 +475,8 @@ pub(super) fn answer_bytes(message: &AssistantMessage) -> u64 {
     (text_bytes + call_bytes) as u64
 }
 
-/// Whether a fact only changes a setting, also before a session is opened.
+/// Whether a fact only changes a setting or answers an ask, also before a session is opened. An actor
+/// begins with [`SessionFact::Restored`].
 fn is_change_before_opening(fact: &Fact) -> bool {
     matches!(
         fact,
@@ -474,7 +485,7 @@ fn is_change_before_opening(fact: &Fact) -> bool {
                 | SessionFact::Renamed { .. }
                 | SessionFact::ModelChanged { .. }
                 | SessionFact::PolicyChanged { .. }
-        )
+        ) | Fact::Ask(AskFact::Answered { away: true, .. })
     )
 }
 

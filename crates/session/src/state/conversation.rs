@@ -240,7 +240,10 @@ mod tests {
     fn prompt(seq: u64, bytes: usize) -> Arc<Event> {
         let text = "x".repeat(bytes).into();
         let (prompt, by) = (PromptId(seq), Who::named("test"));
-        event(seq, PromptFact::Accepted { prompt, text, by, typed_bytes: None })
+        event(
+            seq,
+            PromptFact::Accepted { prompt, text, by, typed_bytes: None, idempotency_key: None },
+        )
     }
 
     fn answer(seq: u64, bytes: usize) -> Arc<Event> {

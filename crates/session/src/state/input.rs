@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use holdpoint_common::api::Verb;
+use holdpoint_common::api::{AnswerRequest, Verb};
 use holdpoint_common::{
     AgentStart, AskId, AskRequest, AssistantMessage, CallId, ContextFill, EndedProcesses, Event,
     HistoryCut, InstructionFile, JobEnd, Limits, Omission, Outcome, PauseKind, PauseRequest,
@@ -73,6 +73,11 @@ pub struct HandOver {
     /// The client.
     pub by: Who,
 }
+
+/// A client answers an ask of a session without an actor, whose machine does not respond. The answer
+/// takes effect when the session is opened there.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AnswerAway<'a>(pub &'a ByClient<AnswerRequest>);
 
 /// A running tool asks the user. The reply is the id of the ask; `None` if the ask is too late and
 /// counts as interrupted.

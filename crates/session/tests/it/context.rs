@@ -122,6 +122,7 @@ fn facts(happens: &[LogEntry]) -> Vec<Arc<Event>> {
                 text: words(*size, n).into(),
                 by: Who::named("test"),
                 typed_bytes: None,
+                idempotency_key: None,
             }),
             LogEntry::Thinks => answer(BlockKind::Thought, "hm".into(), vec![]),
             LogEntry::Says(size) => answer(BlockKind::Text, words(*size, n), vec![]),

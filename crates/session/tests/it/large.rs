@@ -56,6 +56,7 @@ async fn fill(log: &dyn SessionLog, settings: SessionSettings, count: u64) {
                 text: format!("prompt {turn}").into(),
                 by: Who::named("test"),
                 typed_bytes: None,
+                idempotency_key: None,
             }),
             Fact::Turn(TurnFact::Started { turn: TurnId(turn), prompt: PromptId(turn) }),
             Fact::Turn(TurnFact::StepStarted),

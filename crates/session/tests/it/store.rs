@@ -53,6 +53,7 @@ fn prompt(seq: u64, text: &str) -> Arc<Event> {
         text: text.into(),
         by: Who::named("t"),
         typed_bytes: None,
+        idempotency_key: None,
     });
     event(seq, fact)
 }

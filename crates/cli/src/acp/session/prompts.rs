@@ -202,7 +202,11 @@ impl Prompts {
             return None;
         }
         open.prompt = None;
-        let prompt = PromptRequest { text: text.to_string(), typed_bytes: open.typed_bytes };
+        let prompt = PromptRequest {
+            text: text.to_string(),
+            typed_bytes: open.typed_bytes,
+            idempotency_key: None,
+        };
         Some((open.request.clone(), prompt))
     }
 

@@ -165,26 +165,38 @@ async fn forward_to_owner(
     let is_rest = |is_it: fn(&str) -> bool| matches!(&part, Part::Rest(rest) if is_it(rest));
     let has_state = part == Part::Whole || is_rest(|rest| rest == "asks");
     let is_wait = is_rest(|rest| rest.starts_with("turns/"));
-    let is_owner =
-        |found: &Elsewhere| found.live || part == Part::Opening && fleet.responds(&found.machine);
+    let is_for_home = matches!(part, Part::Opening | Part::Ask);
+    let is_owner = |found: &Elsewhere| found.live || is_for_home && fleet.responds(&found.machine);
     // The handler here reports an error.
     let locate = async || host.locator.locate(given).await.ok().flatten().filter(is_owner);
     let Some(mut owner) = locate().await else { return Ok(None) };
     // It may wait for hours, as a stream does.
     let place = if is_wait { Some(take_stream_place(request.request())?) } else { None };
     let body = read_body(request, host).await?;
+    let is_prompt = is_rest(|rest| rest == "prompts");
+    let body = if is_prompt { with_key(&body) } else { body };
+    let mut lost = None;
     for _ in 0..MAX_TRIES {
-        let Elsewhere { session, machine, .. } = owner;
+        let Elsewhere { session, machine, live } = owner;
         let outgoing = Outgoing::to_owner(request.request(), &session, &part, &body);
         let response = match outgoing.send(request.request(), fleet, &machine).await {
             Ok(response) => response,
-            // The database has the state, too.
+            // The database has the state, too, and an answer for its home can be saved there.
             Err(SessionError::MachineUnreachable { .. })
-                if has_state && request.method() == Method::GET =>
+                if has_state && request.method() == Method::GET || part == Part::Ask && !live =>
             {
                 break;
             }
-            Err(error) => return Err(error.into()),
+            // It has a key, so that it can be sent again.
+            Err(error @ SessionError::Disconnected { .. }) if is_prompt && lost.is_none() => {
+                lost = Some(error);
+                match locate().await {
+                    Some(found) => owner = found,
+                    None => break,
+                }
+                continue;
+            }
+            Err(error) => return Err(lost.unwrap_or(error).into()),
         };
         if response.status() != http::StatusCode::MISDIRECTED_REQUEST {
             let forwarded = Forwarded { fleet: fleet.clone(), machine, response };
@@ -195,7 +207,11 @@ async fn forward_to_owner(
             None => break,
         }
     }
-    Ok(handle_here(request, body))
+    match lost {
+        // The machine may have carried it out.
+        Some(lost) => Err(lost.into()),
+        None => Ok(handle_here(request, body)),
+    }
 }
 
 async fn read_body(request: &mut ServiceRequest, host: &Host) -> Result<Bytes, ApiError> {
@@ -286,6 +302,19 @@ pub(super) async fn send(
         }
         _ => Ok(response),
     }
+}
+
+/// The body of a prompt with an idempotency key: its own or a new one.
+fn with_key(body: &Bytes) -> Bytes {
+    let Ok(mut request) = serde_json::from_slice::<serde_json::Map<_, Value>>(body) else {
+        // The owner refuses it.
+        return body.clone();
+    };
+    let key = request.entry("idempotencyKey").or_insert(Value::Null);
+    if key.is_null() {
+        *key = format!("{:016x}{:016x}", fastrand::u64(..), fastrand::u64(..)).into();
+    }
+    Value::Object(request).to_string().into()
 }
 
 /// A body without the environment, the provider settings and the keys of the client.

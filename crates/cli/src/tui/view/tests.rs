@@ -420,7 +420,12 @@ fn session_failed_with_notes() {
         (scene.snapshot.asks[0].id.clone(), Who { name: "approve".to_owned(), pid: Some(99) });
     let answer = holdpoint_common::Answer::Approve { always: false };
     scene.snapshot.asks.clear();
-    scene.fact(Fact::Ask(AskFact::Answered { ask, answer, by: AnsweredBy::Client(by) }));
+    scene.fact(Fact::Ask(AskFact::Answered {
+        ask,
+        answer,
+        by: AnsweredBy::Client(by),
+        away: false,
+    }));
     scene.delta(Delta::NotSaved { reason: "disk full\u{1b}[2J".to_owned() });
     scene.delta(Delta::Retrying {
         next: 2,
@@ -623,6 +628,7 @@ fn a_call_its_ask_and_its_result_are_together_in_this_order() {
         ask,
         answer: Answer::Approve { always: false },
         by: AnsweredBy::Client(by),
+        away: false,
     }));
     scene.finished(2, ToolStatus::Ok, "second", "").finished(1, ToolStatus::Ok, "first", "");
     let order = |scene: &mut Scene| {

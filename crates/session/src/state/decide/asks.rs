@@ -9,40 +9,33 @@ use holdpoint_tools::AskReply;
 
 use super::DecisionBuilder;
 use crate::state::decision::{Effect, Reception};
-use crate::state::input::{Decide, Input, RaiseAsk, WithdrawAsk};
+use crate::state::input::{AnswerAway, ByClient, Decide, Input, RaiseAsk, WithdrawAsk};
 use crate::state::{Phase, Settled};
 
 impl Decide for AnswerRequest {
     fn decide(&self, by: &Who, builder: &mut DecisionBuilder<'_>) -> Result<Answered, Refused> {
-        let Self { ask: id, answer } = self;
-        let is_ours = id.session == *builder.state.id();
-        let Some(ask) = builder.state.asks.iter().find(|ask| is_ours && ask.id == *id) else {
-            let settled = builder.state.settled.get(&id.seq).filter(|_| is_ours);
-            return Err(Refused::Answer(match settled {
-                Some(Settled::Answered(by)) => {
-                    AnswerError::AlreadyAnswered { ask: id.clone(), by: by.clone() }
-                }
-                Some(Settled::Closed(cause)) => {
-                    AnswerError::Closed { ask: id.clone(), cause: *cause }
-                }
-                None => AnswerError::Unknown { ask: id.clone() },
-            }));
-        };
-        ask.request.accepts(answer)?;
-        // *Always* also answers every other open ask with the same key.
-        let always = ask.always.as_ref().filter(|_| answer.is_always());
-        let has_same_key = |other: &&Ask| {
-            other.id != ask.id && always.is_some() && other.always.as_ref() == always
-        };
-        let answered: Vec<_> = std::iter::once(ask)
-            .chain(builder.state.asks.iter().filter(has_same_key))
-            .cloned()
-            .collect();
-        for ask in answered {
-            builder.settle_by(&ask, answer.clone(), AnsweredBy::Client(by.clone()));
+        for ask in builder.answered_by(self)? {
+            builder.settle_by(ask, self.answer.clone(), AnsweredBy::Client(by.clone()));
         }
         builder.continue_to_boundary();
-        Ok(Answered { ask: id.clone(), saved: false })
+        Ok(Answered { ask: self.ask.clone(), saved: false, away: None })
+    }
+}
+
+impl Input for AnswerAway<'_> {
+    type Reply = ();
+
+    fn decide(self, builder: &mut DecisionBuilder<'_>) -> Result<(), Refused> {
+        let Self(ByClient { verb, by }) = self;
+        let answered = builder.answered_by(verb)?;
+        // Before the answers: the first opening continues a turn that is as they leave it.
+        builder.continue_to_boundary();
+        for ask in answered {
+            let (ask, answer) = (ask.id.clone(), verb.answer.clone());
+            let by = AnsweredBy::Client(by.clone());
+            builder.record(AskFact::Answered { ask, answer, by, away: true });
+        }
+        Ok(())
     }
 }
 
@@ -95,6 +88,34 @@ impl Decide for AsksRequest {
     }
 }
 
+impl<'a> DecisionBuilder<'a> {
+    /// The open asks that an answer is for. *Always* also answers every other open ask with the same
+    /// key.
+    fn answered_by(&self, request: &AnswerRequest) -> Result<Vec<&'a Ask>, Refused> {
+        let AnswerRequest { ask: id, answer } = request;
+        let state = self.state;
+        let is_ours = id.session == *state.id();
+        let Some(ask) = state.asks.iter().find(|ask| is_ours && ask.id == *id) else {
+            let settled = state.settled.get(&id.seq).filter(|_| is_ours);
+            return Err(Refused::Answer(match settled {
+                Some(Settled::Answered(by)) => {
+                    AnswerError::AlreadyAnswered { ask: id.clone(), by: by.clone() }
+                }
+                Some(Settled::Closed(cause)) => {
+                    AnswerError::Closed { ask: id.clone(), cause: *cause }
+                }
+                None => AnswerError::Unknown { ask: id.clone() },
+            }));
+        };
+        ask.request.accepts(answer)?;
+        let always = ask.always.as_ref().filter(|_| answer.is_always());
+        let has_same_key = |other: &&Ask| {
+            other.id != ask.id && always.is_some() && other.always.as_ref() == always
+        };
+        Ok(std::iter::once(ask).chain(state.asks.iter().filter(has_same_key)).collect())
+    }
+}
+
 impl DecisionBuilder<'_> {
     /// Lets a turn with an answered ask run to its next boundary, if the turn was kept over a
     /// restart and is held.
@@ -111,7 +132,7 @@ impl DecisionBuilder<'_> {
             let reply = reply_to(&ask.request, &answer, &by);
             self.effects.push(Effect::Wake { ask: ask.id.clone(), reply });
         }
-        self.record(AskFact::Answered { ask: ask.id.clone(), answer, by });
+        self.record(AskFact::Answered { ask: ask.id.clone(), answer, by, away: false });
     }
 
     /// Raises an ask. If the asks mode answers by itself, the same decision also answers it. A call

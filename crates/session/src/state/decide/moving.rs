@@ -17,7 +17,8 @@ impl Input for &HandOver {
             builder.hold(HoldCause::Move { by })?;
             return Ok(Handover::Waits);
         }
-        if let Some(turn) = builder.state.turn() {
+        // A turn that the first opening continues has no actor, and nothing else to keep.
+        if let Some(turn) = builder.state.turn().filter(|_| !builder.state.continues) {
             builder.effects.push(Effect::Abandon);
             builder.keep_open_confirms(turn, AskCloseCause::Moved, "the session was moved");
         }
@@ -45,8 +46,16 @@ impl State {
     fn can_continue(&self, turn: &Turn) -> bool {
         let is_between_steps = turn.open_step.is_none() && turn.calls.is_empty();
         let can_be_held = is_between_steps && self.settings.agent.is_none();
-        let has_begun = turn.calls.iter().any(|(_, stage)| *stage == CallStage::Started);
-        can_be_held && self.is_held() || turn.has_open_confirm() && !has_begun
+        if can_be_held && self.is_held() {
+            return true;
+        }
+        let mut stages = turn.calls.iter().map(|(_, stage)| stage);
+        if self.continues {
+            // No actor has seen the answers yet.
+            !is_between_steps && stages.all(CallStage::is_asked_or_answered)
+        } else {
+            turn.has_open_confirm() && stages.all(|stage| *stage != CallStage::Started)
+        }
     }
 
     fn is_held(&self) -> bool {

@@ -12,6 +12,9 @@ use crate::state::{Cut, Phase, queued};
 
 impl Decide for PromptRequest {
     fn decide(&self, by: &Who, builder: &mut DecisionBuilder<'_>) -> Result<Prompted, Refused> {
+        if let Some(known) = builder.known_prompt(self) {
+            return Ok(known);
+        }
         let limits = builder.moment.limits;
         if self.text.trim().is_empty() {
             return Err(Refused::EmptyPrompt);
@@ -42,6 +45,7 @@ impl Decide for PromptRequest {
             text: self.text.as_str().into(),
             by: by.clone(),
             typed_bytes: self.typed_bytes,
+            idempotency_key: self.idempotency_key.clone(),
         });
         if starts {
             builder.start(prompt);
@@ -64,6 +68,15 @@ impl Decide for UnqueueRequest {
 }
 
 impl DecisionBuilder<'_> {
+    /// The prompt that an earlier request with the same key has added.
+    fn known_prompt(&self, request: &PromptRequest) -> Option<Prompted> {
+        let key = request.idempotency_key.as_ref()?;
+        let (_, prompt) = self.state.keyed_prompts.iter().rev().find(|(known, _)| known == key)?;
+        let mut queue = self.state.queue.iter().filter_map(|event| queued(event));
+        let position = queue.position(|(queued, _)| queued == *prompt).map_or(0, |at| at + 1);
+        Some(Prompted { prompt: *prompt, position, saved: false })
+    }
+
     fn start(&mut self, prompt: PromptId) {
         let turn = self.state.next_turn();
         self.record(TurnFact::Started { turn, prompt });

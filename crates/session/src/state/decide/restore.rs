@@ -37,8 +37,8 @@ impl Input for Restore {
                 (AskCloseCause::Restart, CutCause::Restart, Outcome::Interrupted)
             }
         };
-        if builder.state.moved && builder.state.can_move() && cause == RestoreCause::Unloaded {
-            return builder.continue_moved();
+        if builder.state.continues && builder.state.can_move() && cause == RestoreCause::Unloaded {
+            return builder.continue_now();
         }
         let mut has_run = builder.state.run.is_some();
         match &builder.state.phase {
@@ -132,9 +132,9 @@ impl DecisionBuilder<'_> {
         })
     }
 
-    /// Continues a session in the folder that it was moved to. Nothing of it ran meanwhile. It is
-    /// released if it was held only for the move.
-    fn continue_moved(&mut self) -> Result<(), Refused> {
+    /// Continues a session that was moved, or whose ask was answered while its machine did not respond.
+    /// Nothing of it ran meanwhile. It is released if it was held only for the move.
+    fn continue_now(&mut self) -> Result<(), Refused> {
         self.end_jobs(JobEnd::Lost);
         let start = self.state.turn().map(|turn| Effect::Start { turn: turn.id });
         self.effects.extend(start);

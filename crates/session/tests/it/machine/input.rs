@@ -8,13 +8,13 @@ use holdpoint_common::api::{
     RenameRequest, RunRequest, RunStarted, ToggleRequest, UnqueueRequest, Verb,
 };
 use holdpoint_common::{
-    Answer, AskId, AskRequest, AsksMode, CallId, Event, Hold, HoldState, JobEnd, PolicyMode,
-    PromptId, Refused, RefusedClient, RestoreCause, TaskRequest, TurnId, Who,
+    Answer, AskId, AskRequest, AsksMode, CallId, Event, Hold, HoldState, IdempotencyKey, JobEnd,
+    PolicyMode, PromptId, Refused, RefusedClient, RestoreCause, TaskRequest, TurnId, Who,
 };
 use holdpoint_session::state::{
-    self, ByClient, ChangeTasks, Decide, Gate, GateReply, HandOver, Handover, JobEnded, JobStarted,
-    Moment, PassGate, RaiseAsk, Reception, Report, Restore, RunnerReport, Shutdown, State,
-    WaitOver, WithdrawAsk,
+    self, AnswerAway, ByClient, ChangeTasks, Decide, Gate, GateReply, HandOver, Handover, JobEnded,
+    JobStarted, Moment, PassGate, RaiseAsk, Reception, Report, Restore, RunnerReport, Shutdown,
+    State, WaitOver, WithdrawAsk,
 };
 
 pub(super) type Decision = state::Decision<Reply>;
@@ -22,10 +22,12 @@ pub(super) type Decision = state::Decision<Reply>;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Input {
     Prompt { text: String, by: Who },
+    KeyedPrompt { text: String, key: IdempotencyKey, by: Who },
     Unqueue { prompt: PromptId, by: Who },
     Run { request: RunRequest, by: Who },
     WaitOver { turn: TurnId },
     Answer { ask: AskId, answer: Answer, by: Who },
+    AnswerAway { ask: AskId, answer: Answer, by: Who },
     Interrupt { turn: Option<TurnId>, by: Who },
     Hold { by: Who },
     Release,
@@ -78,10 +80,9 @@ pub(super) fn decide(state: &State, moment: Moment<'_>, input: Input) -> Result<
     };
     let at = Machine { state, moment };
     match input {
-        Input::Prompt { text, by } => {
-            at.verb(PromptRequest::from(text), by, |Prompted { prompt, position, .. }| {
-                Reply::Prompted { prompt, position }
-            })
+        Input::Prompt { text, by } => at.prompt(text.into(), by),
+        Input::KeyedPrompt { text, key, by } => {
+            at.prompt(PromptRequest { idempotency_key: Some(key), ..text.into() }, by)
         }
         Input::Unqueue { prompt, by } => {
             at.verb(UnqueueRequest { prompt }, by, |_| Reply::Unqueued)
@@ -92,6 +93,10 @@ pub(super) fn decide(state: &State, moment: Moment<'_>, input: Input) -> Result<
         Input::WaitOver { turn } => at.input(WaitOver { turn }, runner),
         Input::Answer { ask, answer, by } => {
             at.verb(AnswerRequest { ask, answer }, by, |_| Reply::Answered)
+        }
+        Input::AnswerAway { ask, answer, by } => {
+            let verb = AnswerRequest { ask, answer };
+            at.input(AnswerAway(&ByClient { verb, by }), |()| Reply::Answered)
         }
         Input::Interrupt { turn, by } => at.verb(
             InterruptRequest { turn, no_wait: false },
@@ -163,5 +168,12 @@ impl Machine<'_> {
         reply: impl Fn(<V as Verb>::Reply) -> Reply,
     ) -> Result<Decision, Refused> {
         self.input(&ByClient { verb, by }, reply)
+    }
+
+    fn prompt(&self, prompt: PromptRequest, by: Who) -> Result<Decision, Refused> {
+        self.verb(prompt, by, |Prompted { prompt, position, .. }| Reply::Prompted {
+            prompt,
+            position,
+        })
     }
 }

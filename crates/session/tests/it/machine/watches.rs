@@ -901,8 +901,10 @@ impl Property for Holds {
                 }
                 Input::Restored { .. } | Input::Shutdown => *cause == HoldCause::Restored,
                 Input::Prompt { .. }
+                | Input::KeyedPrompt { .. }
                 | Input::Unqueue { .. }
                 | Input::Answer { .. }
+                | Input::AnswerAway { .. }
                 | Input::Interrupt { .. }
                 | Input::Release
                 | Input::Run { .. }

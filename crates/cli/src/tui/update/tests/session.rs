@@ -100,6 +100,7 @@ fn m_c5_returned_prompts_go_back_into_an_empty_input() {
                 text: format!("next {prompt}").into(),
                 by,
                 typed_bytes: None,
+                idempotency_key: None,
             }));
         }
         scene.types(typed);
@@ -135,7 +136,13 @@ fn m_c5_a_prompt_returned_while_the_past_is_fetched_goes_back() {
         let by = Who { name: "tui".to_owned(), pid: Some(OWN_PID) };
         let text = format!("next {prompt}").into();
         let prompt = PromptId(prompt);
-        Fact::Prompt(PromptFact::Accepted { prompt, text, by, typed_bytes: None })
+        Fact::Prompt(PromptFact::Accepted {
+            prompt,
+            text,
+            by,
+            typed_bytes: None,
+            idempotency_key: None,
+        })
     };
     let returned = |prompt| {
         let text = format!("next {prompt}").into();
