@@ -48,7 +48,7 @@ use serde::{Deserialize, Serialize};
 use crate::ask::Ask;
 use crate::event::Event;
 use crate::id::SessionId;
-use crate::session::{SessionSummary, Snapshot};
+use crate::session::{Away, SessionSummary, Snapshot};
 use crate::time::Timestamp;
 
 pub use error::{ErrorBody, RequestError};
@@ -166,6 +166,13 @@ pub struct InboxAsk {
     pub workspace: String,
     /// Whether the session is live.
     pub live: bool,
+    /// Other machine of the fleet that has the session, as in its summary; absent for a session of
+    /// this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
+    /// Present if `machine` does not respond.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub away: Option<Away>,
     /// Ask that waits for an answer.
     pub ask: Ask,
 }

@@ -68,7 +68,7 @@ pub use run::{
     HoldAt, LastRun, RUN_ITERATIONS, Run, RunEnd, RunLimit, RunLimits, RunProgress, RunSettings,
 };
 pub use session::{
-    LastTurn, MAX_SESSION_NAME, MAX_TITLE, NameError, QueuedPrompt, SessionSettings,
+    Away, LastTurn, MAX_SESSION_NAME, MAX_TITLE, NameError, QueuedPrompt, SessionSettings,
     SessionSummary, Snapshot, check_name, is_default_ignorable,
 };
 pub use status::{SessionStatus, UnknownStatus};

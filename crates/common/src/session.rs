@@ -388,9 +388,22 @@ pub struct SessionSummary {
     /// workspace; absent for a session of this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<String>,
+    /// Present if `machine` does not respond. The session is then shown as it was saved last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub away: Option<Away>,
     /// Ranges of events that can't be read.
     #[serde(default, skip_serializing_if = "Gaps::is_empty")]
     pub gaps: Gaps,
+}
+
+/// The absence of a machine of the fleet that does not respond.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Away {
+    /// Time of the machine's last heartbeat or clean stop, by the clock of the database server;
+    /// absent if the machine is not in the fleet any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen: Option<Timestamp>,
 }
 
 impl SessionSummary {
@@ -421,6 +434,7 @@ impl From<&Snapshot> for SessionSummary {
             model: snapshot.settings.model.clone(),
             workspace: snapshot.settings.workspace.clone(),
             machine: None,
+            away: None,
             gaps: snapshot.gaps.clone(),
         }
     }

@@ -19,7 +19,9 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use futures_util::{FutureExt, StreamExt};
-use holdpoint_common::{Delta, Event, Fact, Gaps, SessionId, SessionSummary, Timestamp, TurnFact};
+use holdpoint_common::{
+    Away, Delta, Event, Fact, Gaps, SessionId, SessionSummary, Timestamp, TurnFact,
+};
 use thiserror::Error;
 
 pub use copy::{Copied, copy_session};
@@ -166,13 +168,15 @@ pub struct SavedSession {
     /// The other machine that owns the session now. `None` if it has no owner, or this machine owns
     /// it.
     pub owner: Option<String>,
+    /// Present if the owner or, without one, the home is another machine that does not respond.
+    pub away: Option<Away>,
 }
 
 impl SavedSession {
     /// A session in a store of one machine.
     #[must_use]
     pub fn of_one_machine(summary: SessionSummary, opened: Timestamp) -> Self {
-        Self { summary, opened, home: None, owner: None }
+        Self { summary, opened, home: None, owner: None, away: None }
     }
 }
 

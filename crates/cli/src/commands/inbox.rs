@@ -1,7 +1,11 @@
 //! The command `holdpoint inbox`.
 
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::SystemTime;
+
 use holdpoint_common::api::{Inbox, InboxAsk};
-use holdpoint_common::{AskRequest, PauseKind, PauseRequest};
+use holdpoint_common::{AskRequest, PauseKind, PauseRequest, Timestamp};
 use holdpoint_session::folders::Folders;
 use holdpoint_tools::shown::prose_line;
 
@@ -9,7 +13,9 @@ use crate::error::CliError;
 use crate::runtime::block_on;
 use crate::sessions::control_sessions;
 use crate::summaries::AskSummary;
+use crate::summaries::session::absence;
 use crate::table::{age, room_for_last, table};
+use crate::tone::Tone;
 use crate::ui::Ui;
 
 /// List the open asks of all sessions, oldest first
@@ -38,8 +44,24 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
             row[HEADS.len() - 1] = AskSummary::new(&asked.ask.request).fit(room);
         }
         ui.print(&table(HEADS, &rows, ui.columns()))?;
+        for (absence, names) in absences(&asks) {
+            ui.line(Tone::Warning, &format!("{absence}: {}", Vec::from_iter(names).join(", ")))?;
+        }
+        ui.flush()?;
     }
     Ok(0)
+}
+
+/// The machines that do not respond, with the names of their sessions.
+fn absences(asks: &[InboxAsk]) -> BTreeMap<String, BTreeSet<Cow<'_, str>>> {
+    let (now, mut absences) = (Timestamp::from(SystemTime::now()), BTreeMap::new());
+    for asked in asks {
+        if let Some(absence) = absence(asked.machine.as_deref(), asked.away, now) {
+            let names: &mut BTreeSet<_> = absences.entry(absence).or_default();
+            names.insert(prose_line(&asked.name));
+        }
+    }
+    absences
 }
 
 const HEADS: [&str; 6] = ["ASK", "KIND", "SESSION", "SINCE", "TOOL", "WANTS"];

@@ -1,7 +1,10 @@
 //! The command `holdpoint list`.
 
-use holdpoint_common::SessionSummary;
+use std::collections::BTreeSet;
+use std::time::SystemTime;
+
 use holdpoint_common::api::SessionList;
+use holdpoint_common::{SessionSummary, Timestamp};
 use holdpoint_session::folders::Folders;
 use holdpoint_tools::shown::prose_line;
 
@@ -11,7 +14,7 @@ use crate::error::{CliError, DAMAGED};
 use crate::runtime::{block_on, runtime};
 use crate::select::Filter;
 use crate::sessions::control_sessions;
-use crate::summaries::session::{damage, folder, status};
+use crate::summaries::session::{absence, damage, folder, status};
 use crate::table::{age, table};
 use crate::tone::Tone;
 use crate::ui::Ui;
@@ -84,6 +87,11 @@ fn print(listed: &[SessionSummary], folders: &Folders, ui: &mut Ui) -> Result<()
         &rows,
         ui.columns(),
     ))?;
+    let now = Timestamp::from(SystemTime::now());
+    let absence = |session: &SessionSummary| absence(session.machine.as_deref(), session.away, now);
+    for absence in listed.iter().filter_map(absence).collect::<BTreeSet<_>>() {
+        ui.line(Tone::Warning, &absence)?;
+    }
     for session in listed.iter().filter(|session| !session.gaps.is_empty()) {
         ui.line(Tone::Warning, &format!("damaged: {}", damage(session)))?;
     }

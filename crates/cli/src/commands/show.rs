@@ -12,7 +12,7 @@ use crate::runtime::block_on;
 use crate::select::SessionArg;
 use crate::sessions::control_sessions;
 use crate::summaries::runs::{so_far, taken};
-use crate::summaries::session::status_with_reason;
+use crate::summaries::session::{absence, folder, presence, status_with_reason};
 use crate::summaries::{self, paused, pausing};
 use crate::table::age;
 use crate::ui::Ui;
@@ -35,17 +35,22 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         let sessions = control_sessions(folders, "show").await?;
         let snapshot = sessions.look(&args.session.session).await?;
         // If the sessions can't be listed, this one is live: a saved one could not have been read.
-        let is_this = |session: &SessionSummary| session.live && session.id == snapshot.settings.id;
-        let is_live = sessions.list().await.map_or(true, |listed| listed.iter().any(is_this));
-        Ok::<_, CliError>((snapshot, is_live))
+        let mut summary = SessionSummary::from(&*snapshot);
+        if let Ok(listed) = sessions.list().await {
+            let found = listed.into_iter().find(|session| session.id == summary.id);
+            summary.live = found.as_ref().is_some_and(|found| found.live);
+            (summary.machine, summary.away) =
+                found.map_or((None, None), |found| (found.machine, found.away));
+        }
+        Ok::<_, CliError>((snapshot, summary))
     };
-    let (snapshot, is_live) = block_on(look)?;
+    let (snapshot, summary) = block_on(look)?;
     if args.json {
         ui.json(&*snapshot)?;
         return Ok(0);
     }
     let text: String =
-        lines(&snapshot, is_live).iter().map(|(name, value)| entry(name, value)).collect();
+        lines(&snapshot, &summary).iter().map(|(name, value)| entry(name, value)).collect();
     ui.print(&text)?;
     ui.lines_to_stdout();
     for ask in &snapshot.asks {
@@ -63,26 +68,31 @@ fn entry(name: &str, value: &str) -> String {
     lines.fold(first, |text, line| text + format!("{:9} {line}", "").trim_end() + "\n")
 }
 
-fn lines(snapshot: &Snapshot, is_live: bool) -> Vec<(&'static str, String)> {
+fn lines(snapshot: &Snapshot, summary: &SessionSummary) -> Vec<(&'static str, String)> {
     let settings = &snapshot.settings;
-    let saved = if is_live { "" } else { "saved, " };
     let mut lines = vec![
         ("session", format!("{} ({})", settings.name, settings.id)),
         ("title", snapshot.title.clone()),
         (
             "status",
             format!(
-                "{saved}{} for {}",
-                status_with_reason(&SessionSummary::from(snapshot)),
+                "{}{} for {}",
+                presence(summary),
+                status_with_reason(summary),
                 age(snapshot.since)
             ),
         ),
-        ("folder", settings.workspace.clone()),
+        ("folder", folder(summary)),
         ("model", settings.model.clone()),
         ("asks", settings.asks.to_string()),
         ("policy", settings.policy.to_string()),
         ("sandbox", summaries::sandbox(&settings.sandbox)),
     ];
+    if let Some(machine) = &summary.machine {
+        let now = Timestamp::from(SystemTime::now());
+        let absence = absence(Some(machine), summary.away, now);
+        lines.insert(3, ("machine", absence.unwrap_or_else(|| machine.clone())));
+    }
     if let Some(cause) = hold_text(snapshot) {
         lines.push(("hold", cause));
     }

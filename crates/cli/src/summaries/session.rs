@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use holdpoint_common::{
-    Hold, HoldCause, RunProgress, SessionStatus, SessionSummary, TaskCounts, Timestamp,
+    Away, Hold, HoldCause, RunProgress, SessionStatus, SessionSummary, TaskCounts, Timestamp,
 };
 use holdpoint_tools::shown::prose_line;
 
@@ -23,8 +23,28 @@ pub(crate) fn status(session: &SessionSummary) -> String {
         Some(run) => format!("{status}, {}", progress(run, session.tasks)),
         None => status,
     };
-    let status = if session.live { status } else { format!("saved, {status}") };
+    let status = format!("{}{status}", presence(session));
     if session.gaps.is_empty() { status } else { format!("damaged, {status}") }
+}
+
+/// Whether the session is only saved, or its machine does not respond, as a prefix for its status.
+pub(crate) fn presence(session: &SessionSummary) -> &'static str {
+    match (session.away, session.live) {
+        (Some(_), _) => "not responding, ",
+        (None, false) => "saved, ",
+        (None, true) => "",
+    }
+}
+
+/// Describes the absence of the machine of a session: `m2 does not respond, last seen 40s ago`.
+pub(crate) fn absence(machine: Option<&str>, away: Option<Away>, now: Timestamp) -> Option<String> {
+    let (machine, Away { seen }) = (prose_line(machine?), away?);
+    Some(match seen {
+        Some(seen) => {
+            format!("{machine} does not respond, last seen {} ago", span(now.since(seen)))
+        }
+        None => format!("{machine} is not in the fleet"),
+    })
 }
 
 /// The folder of a session; on another machine, as `MACHINE:FOLDER`.

@@ -105,7 +105,9 @@ impl Hub {
         let since = self
             .sessions
             .values()
-            .flat_map(|session| [Some(session.since), asked(session)])
+            .flat_map(|session| {
+                [Some(session.since), asked(session), session.away.and_then(|away| away.seen)]
+            })
             .flatten();
         let delays = since.map(|since| {
             let age = now.since(since);
@@ -180,12 +182,15 @@ impl Hub {
             .sum()
     }
 
-    /// The session that Resume opens: the newest used session of this folder, else of any folder.
+    /// The session that Resume opens: the newest used session of this folder, else of any folder, if
+    /// possible on a machine that responds.
     pub(crate) fn resumable(&self) -> Option<&SessionSummary> {
         let is_used = |session: &&SessionSummary| {
             session.last_turn.is_some() || session.status != SessionStatus::Idle
         };
-        let newest = |session: &&SessionSummary| (session.works_in(&self.folder), session.since);
+        let newest = |session: &&SessionSummary| {
+            (session.away.is_none(), session.works_in(&self.folder), session.since)
+        };
         self.sessions.values().filter(is_used).max_by_key(newest)
     }
 

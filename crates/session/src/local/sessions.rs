@@ -103,16 +103,22 @@ impl Backend for LocalSessions {
     async fn inbox(&self) -> Result<Vec<InboxAsk>, SessionError> {
         let mut inbox = Vec::new();
         for session in self.list().await? {
+            let SessionSummary { id, name, workspace, machine, away, .. } = session;
             let Some(first) = session.waits_for else { continue };
-            match self.asks(&session.id).await {
-                Ok(asks) => inbox.extend(asks),
+            match self.asks(&id).await {
+                Ok(asks) => inbox.extend(asks.into_iter().map(|asked| {
+                    // Here, a session of another machine is only saved.
+                    let live = asked.live || machine.is_some() && session.live;
+                    InboxAsk { live, machine: machine.clone(), away, ..asked }
+                })),
                 // The session was deleted in the meantime.
                 Err(SessionError::UnknownSession { .. }) => {}
                 // A damaged session must not hide the asks of the others.
                 Err(error @ SessionError::Damaged { .. }) => {
-                    tracing::warn!(session = %session.id, %error, "damaged session; only its first ask is listed");
-                    let SessionSummary { id, name, workspace, live, .. } = session;
-                    inbox.push(InboxAsk { session: id, name, workspace, live, ask: first });
+                    tracing::warn!(session = %id, %error, "damaged session; only its first ask is listed");
+                    let (session, live) = (id, session.live);
+                    let ask = first;
+                    inbox.push(InboxAsk { session, name, workspace, live, machine, away, ask });
                 }
                 Err(error) => return Err(error),
             }
@@ -136,6 +142,8 @@ impl Backend for LocalSessions {
             name: name.clone(),
             workspace: workspace.clone(),
             live,
+            machine: None,
+            away: None,
             ask: ask.clone(),
         };
         Ok(snapshot.asks.iter().map(ask).collect())

@@ -146,7 +146,8 @@ impl Registry {
             let live = saved.owner.is_some();
             let is_other = |machine: &String| Some(&**machine) != store.machine();
             let machine = saved.owner.or(saved.home).filter(is_other);
-            (live, saved.opened, SessionSummary { live, machine, ..saved.summary })
+            let away = saved.away;
+            (live, saved.opened, SessionSummary { live, machine, away, ..saved.summary })
         }));
         for (.., summary) in &mut sessions {
             summary.gaps.merge(&store.gaps(&summary.id));

@@ -62,6 +62,9 @@ pub struct OtherMachine {
     pub name: String,
     /// Whether the machine has a lease.
     pub responds: bool,
+    /// Whether it has sent one of its last two heartbeats. Else the lists show that it does not
+    /// respond, also before its lease ends.
+    pub seen_lately: bool,
     /// The certificate by which it is recognized, as PEM.
     pub certificate: String,
     /// The address at which it is reached; `None` if it can't be.
@@ -274,10 +277,12 @@ impl SessionStore for Postgres {
         self.read(|done| Read::List { done })
     }
 
-    /// Also every few seconds: a machine that dies notifies nobody.
+    /// Also when another machine responds no more, or again, and every few seconds: a notification can
+    /// be lost.
     fn changes(&self) -> BoxStream<'static, StoreChange> {
-        let seen = (self.notified.clone(), self.lease.abandoned.clone());
-        stream::unfold(seen, |(mut notified, mut abandoned)| async {
+        let LeaseView { abandoned, others, .. } = self.lease.clone();
+        let seen = (self.notified.clone(), abandoned, others);
+        stream::unfold(seen, |(mut notified, mut abandoned, mut others)| async {
             tokio::time::sleep(CHANGES_PAUSE).await;
             let change = tokio::select! {
                 changed = abandoned.changed() => {
@@ -288,9 +293,13 @@ impl SessionStore for Postgres {
                     changed.ok()?;
                     StoreChange::Sessions
                 }
+                changed = others.changed() => {
+                    changed.ok()?;
+                    StoreChange::Sessions
+                }
                 () = tokio::time::sleep(CHANGES_LIMIT) => StoreChange::Sessions,
             };
-            Some((change, (notified, abandoned)))
+            Some((change, (notified, abandoned, others)))
         })
         .boxed()
     }

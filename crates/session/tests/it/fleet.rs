@@ -7,8 +7,8 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use holdpoint_common::api::SessionNews;
 use holdpoint_common::{
-    Body, Certificates, Delta, OpenSession, Outcome, SessionError, SessionId, SessionStatus,
-    SessionSummary,
+    Away, Body, Certificates, Delta, OpenSession, Outcome, SessionError, SessionId, SessionStatus,
+    SessionSummary, Timestamp,
 };
 use holdpoint_session::store::{
     Copied, Memory, Page, Postgres, SessionLog, SessionStore, Sqlite, copy_session,
@@ -106,6 +106,50 @@ async fn a_session_of_a_machine_without_a_lease_is_read_on_another_and_continues
     assert_eq!(after.turn_finished().await.outcome, Outcome::Done);
     let listed = two.sessions().list().await.unwrap();
     assert_eq!((listed[0].machine.as_deref(), listed[0].live), (Some("m1"), true));
+}
+
+#[tokio::test]
+async fn a_machine_that_misses_heartbeats_is_shown_as_one_that_does_not_respond() {
+    let server = start();
+    let url = server.database("fleet");
+    let (one, two) = (machine(&url, "m1").await, machine(&url, "m2").await);
+    let session = one.open().await;
+    let mut watch = two.sessions().watch().await.unwrap();
+    let mut news = async |wanted: fn(&SessionSummary) -> bool| {
+        within_patience("news of the session", async {
+            loop {
+                match watch.next().await {
+                    Some(SessionNews::Session(summary)) if wanted(&summary) => return *summary,
+                    Some(_) => {}
+                    None => panic!("the watch has ended"),
+                }
+            }
+        })
+        .await
+    };
+    let shown = news(|session| session.machine.as_deref() == Some("m1")).await;
+    assert_eq!((shown.live, shown.away), (true, None));
+    // Its own heartbeats change nothing any more.
+    let set = |columns: &str| {
+        let statement = format!("UPDATE holdpoint.machines SET {columns} WHERE name = 'm1'");
+        server.query("fleet", &statement);
+    };
+    set("incarnation = 9, until = now() + interval '1 hour', seen = 'epoch'::timestamptz + '7 s'");
+    let silent = news(|session| session.away.is_some()).await;
+    // It still has its session.
+    assert_eq!((silent.machine.as_deref(), silent.live), (Some("m1"), true));
+    assert_eq!(silent.away, Some(Away { seen: Some(Timestamp(7_000)) }));
+    assert_eq!(two.sessions().list().await.unwrap(), [silent]);
+    set("seen = now() + interval '1 hour'");
+    assert!(news(|session| session.away.is_none()).await.live);
+    // One that was removed was never seen.
+    server.query("fleet", "DELETE FROM holdpoint.machines WHERE name = 'm1'");
+    let removed = news(|session| session.away.is_some()).await;
+    assert_eq!((removed.machine.as_deref(), removed.live), (Some("m1"), false));
+    assert_eq!(removed.away, Some(Away { seen: None }));
+    // Nor is a machine away for itself.
+    assert_eq!(one.sessions().list().await.unwrap()[0].away, None);
+    drop(session);
 }
 
 /// Opens a session with this name.
@@ -312,6 +356,7 @@ async fn a_running_machine_shows_the_sessions_of_others_and_ends_the_work_of_a_l
     end_lease(&server, "m1");
     let cut = news(|session| session.last_turn.is_some()).await;
     assert_eq!((cut.machine.as_deref(), cut.live), (Some("m1"), false));
+    assert!(cut.away.is_some_and(|away| away.seen.is_some()), "{:?}", cut.away);
     assert_eq!(cut.last_turn.unwrap().outcome, Outcome::Interrupted);
     drop(live);
 }

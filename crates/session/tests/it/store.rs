@@ -87,6 +87,7 @@ fn summary(session: &SessionId, title: &str) -> SessionSummary {
         model: "rehearsal".into(),
         workspace: "/w".into(),
         machine: None,
+        away: None,
         gaps: Default::default(),
     }
 }

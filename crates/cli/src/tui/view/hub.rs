@@ -17,7 +17,7 @@ use super::super::wrap::wrap;
 use super::status::spinner;
 use super::{ask, foot, position, put, rule};
 use crate::summaries::AskSummary;
-use crate::summaries::session::{folder, on_its_machine, status};
+use crate::summaries::session::{absence, folder, on_its_machine, presence, status};
 use crate::table::{fit, span};
 use crate::tone::Tone;
 
@@ -155,6 +155,9 @@ fn peek(hub: &Hub, now: Timestamp, width: u16, max_rows: u16) -> Peek {
     let mut lines = vec![rule(width, &prose_line(&session.title), Tone::Dim.style())];
     if let Some(ask) = &session.waits_for {
         lines.push(Line::styled(ask_line(&ask.request, usize::from(width)), Tone::Waits.style()));
+    }
+    if let Some(absence) = absence(session.machine.as_deref(), session.away, now) {
+        lines.push(Line::styled(fit(&absence, usize::from(width)), Tone::Warning.style()));
     }
     if !session.gaps.is_empty() {
         lines.push(Line::styled(
@@ -305,14 +308,18 @@ fn waiting_line(session: &SessionSummary, now: Timestamp, width: usize) -> Line<
 }
 
 /// The session's activity in at most `cells`, if possible. Shortens a longer text to the outcome,
-/// without `idle`; if that is still too long, a saved session's becomes `saved`.
+/// without `idle`; if that is still too long, a saved session's becomes `saved`, and one whose machine
+/// does not respond, `not responding`.
 fn activity_in(session: &SessionSummary, cells: usize) -> String {
     let all = status(session);
     let Some((before, ended)) = all.split_once("idle (").filter(|_| all.width() > cells) else {
         return all;
     };
     let short = format!("{before}{}", ended.replacen(')', "", 1));
-    if short.width() > cells && !session.live { "saved".to_owned() } else { short }
+    match presence(session).strip_suffix(", ") {
+        Some(presence) if short.width() > cells => presence.to_owned(),
+        _ => short,
+    }
 }
 
 fn session_line(
@@ -324,7 +331,8 @@ fn session_line(
     let name = column(&prose_line(&session.name), (width / 4).clamp(8, 20));
     let activity = column(&activity_in(session, activity_width), activity_width);
     let since = format!(" {:>4}  ", span(now.since(session.since)));
-    let tone = match (session.live, &session.waits_for) {
+    let is_shown_live = session.live && session.away.is_none();
+    let tone = match (is_shown_live, &session.waits_for) {
         (_, Some(_)) => Tone::Waits,
         (true, None) if session.status == holdpoint_common::SessionStatus::Running => Tone::Accent,
         (true, None) => Tone::Plain,

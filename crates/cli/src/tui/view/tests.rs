@@ -1,10 +1,10 @@
 //! Snapshot tests of every view, on a terminal of the usual size and on a small one.
 
 use holdpoint_common::{
-    Answer, AnsweredBy, AskFact, AskRequest, AsksMode, BlockKind, CallId, ContextFill, CutCause,
-    Delta, EndedProcesses, Fact, Hold, HoldCause, ItemId, Outcome, PauseKind, PromptFact, PromptId,
-    Question, QuestionOption, QuestionRequest, QueuedPrompt, Receipt, SessionStatus, Timestamp,
-    ToolCall, ToolFact, ToolStatus, TurnFact, Who,
+    Answer, AnsweredBy, AskFact, AskRequest, AsksMode, Away, BlockKind, CallId, ContextFill,
+    CutCause, Delta, EndedProcesses, Fact, Hold, HoldCause, ItemId, Outcome, PauseKind, PromptFact,
+    PromptId, Question, QuestionOption, QuestionRequest, QueuedPrompt, Receipt, SessionStatus,
+    Timestamp, ToolCall, ToolFact, ToolStatus, TurnFact, Who,
 };
 
 mod status_line;
@@ -86,6 +86,22 @@ fn hub() -> Scene {
 #[test]
 fn hub_with_sessions() {
     shows("hub", &mut hub());
+}
+
+#[test]
+fn hub_with_a_session_whose_machine_does_not_respond() {
+    let mut scene = Scene::hub();
+    let seen = Some(Timestamp(scene.now().time.0 - 40_000));
+    scene.reports_session(
+        |session| {
+            session.status = SessionStatus::Running;
+            session.machine = Some("m2".to_owned());
+            session.away = Some(Away { seen });
+        },
+        "far",
+    );
+    shows("hub-away", &mut scene);
+    assert!(scene.screen(80, 24).contains("m2 does not respond, last seen 40s ago"));
 }
 
 #[test]

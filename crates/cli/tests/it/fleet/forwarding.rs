@@ -100,6 +100,48 @@ fn a_command_that_waits_for_a_machine_that_dies_ends() {
 }
 
 #[test]
+fn sessions_of_a_machine_that_was_killed_are_shown_with_the_time_it_was_last_seen() {
+    let (_server, url) = database();
+    let (one, two) = (reachable(&url, "m1"), reachable(&url, "m2"));
+    one.run(&["new", "--name", "shared"]).code(0);
+    one.run(&["prompt", "shared", "shell: touch a"]).code(0);
+    let ask = first_ask(&two, "shared");
+    let shown = listed(&two, "shared");
+    assert_eq!((&shown["machine"], &shown["away"]), (&"m1".into(), &Value::Null));
+    let show = two.run(&["show", "shared"]).code(0).out;
+    let folder = shown["workspace"].as_str().unwrap();
+    assert!(show.contains("\nmachine   m1\n"), "{show}");
+    assert!(show.contains(&format!("\nfolder    m1:{folder}\n")), "{show}");
+    assert!(!two.run(&["list"]).err.contains("does not respond"));
+
+    kill_process(one.daemon().unwrap(), Signal::KILL).unwrap();
+    let by = Instant::now() + patience();
+    while listed(&two, "shared")["away"]["seen"].is_null() {
+        assert!(Instant::now() < by, "m1 is not shown as away");
+    }
+    let list = two.run(&["list"]).code(0);
+    assert!(list.out.contains(" not responding, asks (shell) "), "{}", list.out);
+    let absence = "m1 does not respond, last seen ";
+    assert!(list.err.contains(absence), "{}", list.err);
+    let inbox = two.run(&["inbox"]).code(0);
+    assert!(inbox.out.contains(&ask) && inbox.err.contains(absence), "{inbox:?}");
+    assert!(inbox.err.contains(" ago: shared\n"), "{}", inbox.err);
+    let asked = parsed(&two.run(&["inbox", "--json"]))["asks"][0].clone();
+    assert_eq!(asked["machine"], "m1");
+    assert!(asked["away"]["seen"].is_u64(), "{asked}");
+    let show = two.run(&["show", "shared"]).code(0).out;
+    assert!(show.contains(&format!("\nmachine   {absence}")), "{show}");
+    assert!(show.contains("\nstatus    not responding, asks (shell) for "), "{show}");
+
+    // It is back.
+    assert_eq!(listed(&one, "shared")["away"], Value::Null);
+    let by = Instant::now() + patience();
+    while !listed(&two, "shared")["away"].is_null() {
+        assert!(Instant::now() < by, "m1 is still shown as away");
+    }
+}
+
+#[test]
 fn the_end_of_another_daemon_is_not_that_of_the_own_one() {
     let (_server, url) = database();
     let (one, two) = (reachable(&url, "m1"), reachable(&url, "m2"));

@@ -15,13 +15,17 @@ use super::{Machine, OtherMachine, StoreError, io_error};
 use crate::store::Deadline;
 
 /// How long a lease lasts after a heartbeat, by the server's clock.
-pub(super) const LEASE: Duration = Duration::from_secs(10);
+const LEASE: Duration = Duration::from_secs(10);
 
 /// How long before the end of the lease the machine ends its work: the time to end processes.
 const MARGIN: Duration = Duration::from_secs(2);
 
 /// The time between two heartbeats, and how long one may take.
 const BEAT: Duration = Duration::from_secs(3);
+
+/// How long after its last heartbeat a machine is shown as one that does not respond: it has missed
+/// two. Its sessions are its own until its lease ends.
+pub(super) const SILENT: &str = "interval '6 seconds'";
 
 /// The pause before a heartbeat that failed is tried again.
 const RETRY: Duration = Duration::from_millis(500);
@@ -33,19 +37,20 @@ const LOOK: Duration = Duration::from_secs(1);
 const MAX_ABANDONED: i64 = 1_000;
 
 const TAKE: &str = "
-    INSERT INTO machines (name, id, incarnation, until, certificate, address)
-        VALUES ($1, $2, 1, now() + make_interval(secs => $3), $4, $5)
+    INSERT INTO machines (name, id, incarnation, until, seen, certificate, address)
+        VALUES ($1, $2, 1, now() + make_interval(secs => $3), now(), $4, $5)
     ON CONFLICT (name) DO UPDATE
-        SET incarnation = machines.incarnation + 1, until = excluded.until,
+        SET incarnation = machines.incarnation + 1, until = excluded.until, seen = excluded.seen,
             certificate = excluded.certificate, address = excluded.address
         WHERE machines.id = excluded.id
     RETURNING incarnation";
 
 const EXTEND: &str = "
-    UPDATE machines SET until = now() + make_interval(secs => $3)
+    UPDATE machines SET until = now() + make_interval(secs => $3), seen = now()
         WHERE name = $1 AND incarnation = $2";
 
-const GIVE_BACK: &str = "UPDATE machines SET until = now() WHERE name = $1 AND incarnation = $2";
+const GIVE_BACK: &str = "
+    UPDATE machines SET until = now(), seen = now() WHERE name = $1 AND incarnation = $2";
 
 const ABANDONED: &str = "
     SELECT sessions.id FROM sessions JOIN machines ON machines.name = sessions.owner
@@ -53,8 +58,12 @@ const ABANDONED: &str = "
 
 const NOTIFY: &str = "SELECT pg_notify($1, $2)";
 
-const OTHERS: &str = "
-    SELECT name, until > now(), certificate, address FROM machines WHERE name <> $1 ORDER BY name";
+fn others() -> String {
+    format!(
+        "SELECT name, until > now(), seen >= now() - {SILENT}, certificate, address
+        FROM machines WHERE name <> $1 ORDER BY name"
+    )
+}
 
 struct LeaseStatements {
     take: Statement,
@@ -69,12 +78,13 @@ impl Statements for LeaseStatements {
     async fn prepare(client: &Client) -> Result<Self, tokio_postgres::Error> {
         // This connection is the one that is always open.
         client.batch_execute(&format!("LISTEN {CHANNEL}; LISTEN {MACHINES_CHANNEL}")).await?;
+        let others = others();
         let (take, extend, give_back, abandoned, others, notify) = tokio::try_join!(
             client.prepare(TAKE),
             client.prepare(EXTEND),
             client.prepare(GIVE_BACK),
             client.prepare(ABANDONED),
-            client.prepare(OTHERS),
+            client.prepare(&others),
             client.prepare(NOTIFY)
         )?;
         Ok(Self { take, extend, give_back, abandoned, others, notify })
@@ -275,8 +285,9 @@ fn other_machine(row: &Row) -> OtherMachine {
     OtherMachine {
         name: row.get(0),
         responds: row.get(1),
-        certificate: row.get(2),
-        address: row.get(3),
+        seen_lately: row.get(2),
+        certificate: row.get(3),
+        address: row.get(4),
     }
 }
 

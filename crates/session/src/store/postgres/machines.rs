@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime};
 use holdpoint_common::{Certificates, Timestamp};
 use tokio_postgres::{Client, Statement};
 
+use super::StoreError;
 use super::connection::{Connection, Statements, database, failed};
-use super::{StoreError, lease};
 
 /// A machine, as its database knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub struct Machines {
 /// The age of the last heartbeat is measured by the clock of the server, as the lease is.
 const LIST: &str = "
     SELECT name, until > now(),
-        extract(epoch FROM now() - until)::float8,
+        extract(epoch FROM now() - seen)::float8,
         (SELECT count(*) FROM sessions WHERE owner = name), address
     FROM machines ORDER BY name";
 
@@ -96,9 +96,8 @@ impl Machines {
         let rows = connected.within_limit(listing).await?;
         let now = SystemTime::now();
         let machines = rows.iter().map(|row| {
-            let (responds, ended_s): (bool, f64) = (row.get(1), row.get(2));
-            let seen_s = if responds { ended_s + lease::LEASE.as_secs_f64() } else { ended_s };
-            let seen = now - Duration::from_secs_f64(seen_s.max(0.0));
+            let (responds, age_s): (bool, f64) = (row.get(1), row.get(2));
+            let seen = now - Duration::from_secs_f64(age_s.max(0.0));
             let sessions = row.get::<_, i64>(3).cast_unsigned();
             let (name, address) = (row.get(0), row.get(4));
             KnownMachine { name, responds, seen: seen.into(), sessions, address }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-use holdpoint_common::{Event, SessionId, Timestamp};
+use holdpoint_common::{Away, Event, SessionId, Timestamp};
 use tokio::sync::{Semaphore, mpsc};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row, Statement};
@@ -12,6 +12,7 @@ use tokio_util::task::TaskTracker;
 
 use super::StoreError;
 use super::connection::{Connected, Connection, Database, Statements, failed};
+use super::lease::SILENT;
 use crate::store::reads::Read;
 use crate::store::stored_facts::{self, PAGE_BYTES, StoredFact, check_sum, signed};
 use crate::store::{Page, SavedSession, SavedState};
@@ -50,18 +51,18 @@ const STATE: &str = "
     SELECT states.seq, state, states.check_sum FROM states JOIN facts USING (session, seq)
     WHERE session = $1";
 
-/// A machine without a lease owns nothing.
-const SAVED: &str = "
-    SELECT opened, summary, home, owners.name
-    FROM sessions LEFT JOIN machines AS owners
-        ON owners.name = sessions.owner AND owners.name <> $1 AND owners.until > now()
-    WHERE sessions.id = $2";
-
-const LIST: &str = "
-    SELECT opened, summary, home, owners.name
-    FROM sessions LEFT JOIN machines AS owners
-        ON owners.name = sessions.owner AND owners.name <> $1 AND owners.until > now()
-    WHERE last > 0";
+/// A machine without a lease owns nothing. The owner or, without one, the home of a session is away
+/// if it is another machine that is not in the fleet, or that was not seen lately.
+fn sessions() -> String {
+    format!(
+        "SELECT opened, summary, home, owners.name, coalesce(owners.name, home) <> $1 AND (
+            shown.name IS NULL OR shown.until <= now() OR shown.seen < now() - {SILENT}
+        ), (extract(epoch FROM shown.seen) * 1000)::bigint
+        FROM sessions LEFT JOIN machines AS owners
+            ON owners.name = sessions.owner AND owners.name <> $1 AND owners.until > now()
+        LEFT JOIN machines AS shown ON shown.name = coalesce(owners.name, home)"
+    )
+}
 
 struct ReaderStatements {
     page: Statement,
@@ -80,8 +81,8 @@ impl Statements for ReaderStatements {
             newest: prepare(NEWEST).await?,
             draft: prepare(DRAFT).await?,
             state: prepare(STATE).await?,
-            saved: prepare(SAVED).await?,
-            list: prepare(LIST).await?,
+            saved: client.prepare(&format!("{} WHERE sessions.id = $2", sessions())).await?,
+            list: client.prepare(&format!("{} WHERE last > 0", sessions())).await?,
         })
     }
 }
@@ -260,5 +261,7 @@ fn saved(row: &Row) -> Option<SavedSession> {
         tracing::error!(%error, "the summary of a session can't be read");
     });
     let (home, owner) = (Some(row.get(2)), row.get(3));
-    Some(SavedSession { summary: summary.ok()?, opened, home, owner })
+    let seen = row.get::<_, Option<i64>>(5).map(|seen| Timestamp(seen.cast_unsigned()));
+    let away = row.get::<_, bool>(4).then_some(Away { seen });
+    Some(SavedSession { summary: summary.ok()?, opened, home, owner, away })
 }

@@ -15,6 +15,7 @@ const MIGRATIONS: [&str; VERSION as usize] = ["
         id text NOT NULL,
         incarnation bigint NOT NULL,
         until timestamptz NOT NULL,
+        seen timestamptz NOT NULL,
         certificate text NOT NULL,
         address text
     );
