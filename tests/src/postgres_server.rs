@@ -1,6 +1,7 @@
 //! A PostgreSQL server of a test, in a folder of its own.
 #![allow(clippy::expect_used, clippy::panic, reason = "test support: a failure ends the test")]
 
+use std::ffi::OsString;
 use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
@@ -40,13 +41,26 @@ impl PostgresServer {
     /// If PostgreSQL is not installed, or does not start.
     #[must_use]
     pub fn with(cache: &Path, settings: &[&str]) -> Self {
-        let folder = TempDir::new().expect("a folder");
-        own(folder.path());
-        copy(&prepared(cache), &folder.path().join("data"));
-        let settings = settings.iter().map(|&setting| setting.to_owned()).collect();
-        let mut server = Self { folder, settings, port: None, running: None };
+        Self::of(|data| copy(&prepared(cache), data), settings)
+    }
+
+    /// Starts a server with the files that `prepare` makes in the folder that it gets.
+    ///
+    /// # Panics
+    /// If PostgreSQL is not installed, or does not start.
+    #[must_use]
+    pub fn of(prepare: impl FnOnce(&Path), settings: &[&str]) -> Self {
+        let mut server = Self::stopped(prepare, settings);
         server.restart();
         server
+    }
+
+    fn stopped(prepare: impl FnOnce(&Path), settings: &[&str]) -> Self {
+        let folder = TempDir::new().expect("a folder");
+        own(folder.path());
+        prepare(&folder.path().join("data"));
+        let settings = settings.iter().map(|&setting| setting.to_owned()).collect();
+        Self { folder, settings, port: None, running: None }
     }
 
     /// Starts a server that also listens on loopback, with a certificate and its key in PEM.
@@ -55,15 +69,25 @@ impl PostgresServer {
     /// If PostgreSQL is not installed, or does not start.
     #[must_use]
     pub fn with_tls(cache: &Path, (certificate, key): &(String, String)) -> Self {
-        let mut server = Self::with(cache, &[]);
-        server.end(Signal::QUIT);
-        for (name, text) in [("server.crt", certificate), ("server.key", key)] {
-            let path = server.folder.path().join("data").join(name);
-            fs::write(&path, text).expect("a file");
-            fs::set_permissions(&path, Permissions::from_mode(0o600)).expect("its mode");
-            own(&path);
-        }
-        server.settings.push("ssl=on".to_owned());
+        Self::listening(cache, &[("server.crt", certificate), ("server.key", key)], &["ssl=on"])
+    }
+
+    /// Starts a server that also listens on loopback, with these files, by their names, and settings.
+    ///
+    /// # Panics
+    /// If PostgreSQL is not installed, or does not start.
+    #[must_use]
+    pub fn listening(cache: &Path, files: &[(&str, &str)], settings: &[&str]) -> Self {
+        let prepare = |data: &Path| {
+            copy(&prepared(cache), data);
+            for (name, text) in files {
+                let path = data.join(name);
+                fs::write(&path, text).expect("a file");
+                fs::set_permissions(&path, Permissions::from_mode(0o600)).expect("its mode");
+                own(&path);
+            }
+        };
+        let mut server = Self::stopped(prepare, settings);
         server.settings.push("listen_addresses=127.0.0.1".to_owned());
         server.port = Some(free_port());
         server.restart();
@@ -145,7 +169,8 @@ impl PostgresServer {
         let mut lines = BufReader::new(server.stderr.take().expect("its log")).lines();
         let mut log = String::new();
         while let Some(Ok(line)) = lines.next() {
-            if line.contains("ready to accept connections") {
+            // Of a standby, they are read-only.
+            if line.contains("ready to accept ") {
                 // The server stops if nobody reads its log.
                 std::thread::spawn(move || lines.for_each(drop));
                 self.running = Some(server);
@@ -246,6 +271,16 @@ fn as_user(name: &str) -> Command {
     let mut command = Command::new("setpriv");
     command.arg(format!("--reuid={user}")).arg("--clear-groups").arg(program).current_dir("/");
     command
+}
+
+/// `PATH`, with the folder of PostgreSQL's programs before the others.
+#[must_use]
+pub fn path() -> OsString {
+    let mut path =
+        program("initdb").parent().map(Path::to_owned).unwrap_or_default().into_os_string();
+    path.push(":");
+    path.push(std::env::var_os("PATH").unwrap_or_default());
+    path
 }
 
 /// A program of PostgreSQL: that of the newest version in the place where Debian keeps them, else the

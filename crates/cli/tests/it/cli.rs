@@ -13,7 +13,7 @@ mod mcp_logout;
 mod mcp_named;
 mod model_faults;
 mod models;
-mod pages;
+pub(crate) mod pages;
 mod policy;
 pub(crate) mod pty;
 mod questions;

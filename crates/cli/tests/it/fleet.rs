@@ -1,6 +1,7 @@
 //! Several machines that keep their sessions in one database. Each machine is a world of its own.
 
 mod away;
+mod example;
 mod forwarding;
 mod lost_reply;
 mod moving;

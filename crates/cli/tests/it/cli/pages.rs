@@ -36,6 +36,7 @@ pub(crate) fn pages() -> Vec<String> {
         "README.md",
         "crates/cli/README.md",
         "crates/session/README.md",
+        "examples/fleet/README.md",
         "examples/ink-client/README.md",
     ];
     docs.map(|name| format!("docs/{name}")).chain(others.map(str::to_owned)).collect()
