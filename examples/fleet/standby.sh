@@ -9,5 +9,6 @@ if [ "$(id -u)" = 0 ]; then
     install -d -o postgres -m 700 "$PGDATA"
     as_postgres="setpriv --reuid=postgres --regid=postgres --clear-groups"
 fi
-PGPASSWORD=$(cat "$PASSWORD_FILE") PGSSLMODE=require $as_postgres \
+# libpq looks for certificates in HOME, which has to be a folder that it may read.
+HOME=$PGDATA PGPASSWORD=$(cat "$PASSWORD_FILE") PGSSLMODE=require $as_postgres \
     pg_basebackup --pgdata="$PGDATA" --wal-method=stream --checkpoint=fast --write-recovery-conf

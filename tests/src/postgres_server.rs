@@ -269,7 +269,9 @@ fn as_user(name: &str) -> Command {
     let program = program(name);
     let Some(user) = other_user() else { return Command::new(program) };
     let mut command = Command::new("setpriv");
-    command.arg(format!("--reuid={user}")).arg("--clear-groups").arg(program).current_dir("/");
+    command.arg(format!("--reuid={user}")).arg("--clear-groups").arg(program);
+    // The home folder of root can't be read.
+    command.current_dir("/").env("HOME", "/");
     command
 }
 

@@ -105,7 +105,7 @@ pub(crate) fn run(
     let stop_signal = shutdown::watch(claim.sockets().clone())
         .map_err(|error| failed("signal handlers can't be installed", &error))?;
     let runtime = runtime()?;
-    let (store, for_machines) = runtime.block_on(Store::open(folders))?;
+    let (store, for_machines) = runtime.block_on(Store::open(folders, &config.fleet))?;
     // The daemon's own environment is ignored.
     let catalog = Catalog::new(&config, |_| None);
     let browsers = web::browsers(&config, folders)?;

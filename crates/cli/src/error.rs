@@ -186,6 +186,10 @@ fn hint(error: &SessionError) -> Option<&str> {
             "`holdpoint fleet list` shows whether that machine responds; `holdpoint move` moves the \
              session to a folder of this one"
         }
+        SessionError::PlaceUnusable { .. } => {
+            "mount the file system of the place, or correct `[fleet] places` in the configuration and \
+             run `holdpoint daemon restart`"
+        }
         SessionError::ModelSetup { .. }
         | SessionError::UnknownEvent { .. }
         | SessionError::Request(_)

@@ -202,8 +202,8 @@ pub struct DaemonStatus {
     /// itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_stop_s: Option<u64>,
-    /// Parts of the configuration that the daemon read when it started, by key: `limits`, `log`,
-    /// `notify`, `sandbox`, `web`.
+    /// Parts of the configuration that the daemon read when it started, by key: `fleet`, `limits`,
+    /// `log`, `notify`, `sandbox`, `web`.
     pub config: BTreeMap<String, serde_json::Value>,
     /// Path of the log file.
     #[serde(skip_serializing_if = "Option::is_none")]

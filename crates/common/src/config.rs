@@ -10,6 +10,7 @@ use thiserror::Error;
 
 use crate::api_key::ApiKey;
 use crate::ask::AsksMode;
+use crate::fleet::FleetSettings;
 use crate::limits::{LimitError, Limits};
 use crate::mcp::{McpServers, check_mcp_servers};
 use crate::model::ModelSettings;
@@ -70,6 +71,8 @@ pub struct Config {
     pub sandbox: SandboxSettings,
     /// Settings of the tool `web`.
     pub web: WebSettings,
+    /// Settings of this machine in a fleet.
+    pub fleet: FleetSettings,
     /// MCP servers of sessions, by name, for example `[mcp.files]`. They start with the first turn
     /// of a session, and their tools are added to those of the session.
     pub mcp: McpServers,
@@ -181,6 +184,7 @@ impl Config {
         let invalid = |message| ConfigError::Invalid { message };
         self.web.check().map_err(invalid)?;
         self.sandbox.check().map_err(invalid)?;
+        self.fleet.check().map_err(invalid)?;
         check_mcp_servers(&self.mcp)
             .map_err(|error| invalid(format!("[mcp.{}]: {}", error.name, error.problem)))?;
         let check_provider = |table: &str, provider: &str, key: &str| {
@@ -215,8 +219,9 @@ impl Config {
     /// the other parts itself.
     #[must_use]
     pub fn daemon_parts(&self) -> BTreeMap<String, serde_json::Value> {
-        let Self { limits, log, notify, sandbox, web, .. } = self;
+        let Self { fleet, limits, log, notify, sandbox, web, .. } = self;
         let keys = [
+            ("fleet", json!(fleet)),
             ("limits", json!(limits)),
             ("log", json!(log)),
             ("notify", json!(notify)),

@@ -145,13 +145,24 @@ pub enum SessionError {
         /// Reason why it can't be reached.
         message: String,
     },
-    /// The workspace of the session is on another machine, so the session can't run on this one.
-    #[error("session {session} works in a folder of the machine `{home}`, and runs only there")]
+    /// The workspace of the session is on another machine, or in a place that this one does not have,
+    /// so the session can't run on this one.
+    #[error("session {session} works in a folder of `{home}`, and runs only there")]
     HomeAway {
         /// Id of the session.
         session: SessionId,
-        /// Name of the machine with the workspace.
+        /// Name of the machine, or of the place, with the workspace.
         home: String,
+    },
+    /// The session works in a place, and its folder there can't be used on this machine.
+    #[error("session {session} works in a place, and can't work in {path}: {message}")]
+    PlaceUnusable {
+        /// Id of the session.
+        session: SessionId,
+        /// Path of the folder on this machine.
+        path: String,
+        /// Reason why it can't be used.
+        message: String,
     },
     /// Too much of the session is lost to open it.
     #[error("session {session} is damaged: {message}")]

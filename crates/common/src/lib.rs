@@ -26,6 +26,7 @@ mod client;
 mod config;
 mod error;
 mod event;
+mod fleet;
 mod gaps;
 mod hold;
 mod id;
@@ -62,6 +63,7 @@ pub use time::Timestamp;
 
 // Sessions.
 pub use client::{COMMANDS, RefusedClient, Who};
+pub use fleet::{FleetSettings, MAX_MACHINE_NAME, MAX_PLACES, is_machine_name};
 pub use gaps::{Gap, Gaps};
 pub use hold::{Hold, HoldCause, HoldState};
 pub use run::{

@@ -163,8 +163,8 @@ pub struct SavedSession {
     pub summary: SessionSummary,
     /// When the session was first opened.
     pub opened: Timestamp,
-    /// The machine with the session's folder. `None` in a store of one machine.
-    pub home: Option<String>,
+    /// The home of the session.
+    pub home: Home,
     /// The other machine that owns the session now. `None` if it has no owner, or this machine owns
     /// it.
     pub owner: Option<String>,
@@ -176,8 +176,27 @@ impl SavedSession {
     /// A session in a store of one machine.
     #[must_use]
     pub fn of_one_machine(summary: SessionSummary, opened: Timestamp) -> Self {
-        Self { summary, opened, home: None, owner: None, away: None }
+        Self { summary, opened, home: Home::HERE, owner: None, away: None }
     }
+}
+
+/// The place of a session's folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Home {
+    /// The folder is on this machine.
+    Here {
+        /// The path that the folder has here, if several machines share it. The log may have the path
+        /// on another machine.
+        shared: Option<String>,
+    },
+    /// The folder is on the other machine with this name, or in a place with this name that this
+    /// machine does not have.
+    Elsewhere(String),
+}
+
+impl Home {
+    /// The home of sessions in a store of one machine.
+    pub(crate) const HERE: Self = Self::Here { shared: None };
 }
 
 /// A state of a session as its log keeps it, so that opening the session need not fold all facts.
@@ -246,10 +265,9 @@ pub trait SessionLog: SessionPast {
         None
     }
 
-    /// The machine with the session's folder, if that is another one. Such a session has no actor
-    /// here.
-    fn away(&self) -> Option<&str> {
-        None
+    /// The home of the session when the log was opened. Without it, the session has no actor here.
+    fn home(&self) -> Home {
+        Home::HERE
     }
 
     /// Appends facts durably, all or none, and saves the session's new summary. `after` is the

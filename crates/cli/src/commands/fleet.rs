@@ -3,6 +3,7 @@
 use std::io::{self, Read};
 
 use clap::Subcommand;
+use holdpoint_common::{MAX_MACHINE_NAME, is_machine_name};
 use holdpoint_session::folders::{Folders, LockError, Membership, SessionsLock};
 use holdpoint_session::store::{
     Copied, KnownMachine, Machines, Postgres, Removal, SessionStore, Sqlite, StoreError,
@@ -18,9 +19,6 @@ use crate::summaries::counted;
 use crate::table::{age, table};
 use crate::tone::Tone;
 use crate::ui::Ui;
-
-/// The maximum length of the name of a machine in bytes.
-const MAX_NAME_BYTES: usize = 63;
 
 /// The maximum length of the address of a database in bytes.
 const MAX_ADDRESS_BYTES: u64 = 64 * 1024;
@@ -123,11 +121,12 @@ fn join(args: &JoinArgs, folders: &Folders, ui: &mut Ui) -> Result<(), CliError>
     let _lock = take_lock(folders)?;
     let (certificate, key) = make_certificate()
         .map_err(|error| CliError::failed(format!("no certificate can be made: {error}")))?;
+    let config = folders.config()?;
     let (id, listen) = (fleet.machine_id()?, args.listen.clone());
     let membership = Membership { database, name, id, certificate, key, listen };
     let file = open_file(folders)?;
     let (copied, kept) = block_on(async {
-        let database = connect(&membership, None).await.map_err(|error| {
+        let database = connect(&membership, None, &config.fleet).await.map_err(|error| {
             error.hint("check the address, and that the database exists and accepts its user")
         })?;
         let copied = copy(&file, &database, ui).await;
@@ -165,11 +164,10 @@ fn address(given: &str) -> Result<(String, bool), CliError> {
 fn machine_name(given: Option<&str>) -> Result<String, CliError> {
     let host = rustix::system::uname();
     let name = given.unwrap_or_else(|| host.nodename().to_str().unwrap_or_default());
-    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    if name.is_empty() || name.len() > MAX_NAME_BYTES || !name.bytes().all(is_allowed) {
+    if !is_machine_name(name) {
         let name = prose_line(name);
         let message = format!(
-            "`{name}` can't be the name of a machine: it needs 1 to {MAX_NAME_BYTES} letters, \
+            "`{name}` can't be the name of a machine: it needs 1 to {MAX_MACHINE_NAME} letters, \
              digits, `-`, `_` and `.`, all of them ASCII"
         );
         return Err(CliError::usage(message).hint("choose a name with --name"));

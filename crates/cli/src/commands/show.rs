@@ -39,8 +39,9 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
         if let Ok(listed) = sessions.list().await {
             let found = listed.into_iter().find(|session| session.id == summary.id);
             summary.live = found.as_ref().is_some_and(|found| found.live);
-            (summary.machine, summary.away) =
-                found.map_or((None, None), |found| (found.machine, found.away));
+            if let Some(SessionSummary { machine, away, workspace, .. }) = found {
+                (summary.machine, summary.away, summary.workspace) = (machine, away, workspace);
+            }
         }
         Ok::<_, CliError>((snapshot, summary))
     };

@@ -62,6 +62,7 @@ impl ResponseError for ApiError {
                 StatusCode::TOO_MANY_REQUESTS
             }
             SessionError::Workspace { .. }
+            | SessionError::PlaceUnusable { .. }
             | SessionError::Sandbox { .. }
             | SessionError::ModelSetup { .. }
             | SessionError::Model { .. }

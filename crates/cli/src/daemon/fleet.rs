@@ -105,10 +105,14 @@ impl Fleet {
         self.others.borrow().iter().any(|other| other.name == machine)
     }
 
-    /// Whether a machine has a lease.
-    pub(super) fn responds(&self, machine: &str) -> bool {
+    /// A machine with a lease that can open sessions with this home: the machine with this name, or one
+    /// that has this place.
+    pub(super) fn opener(&self, home: &str) -> Option<String> {
         let others = self.others.borrow();
-        others.iter().any(|other| other.name == machine && other.responds)
+        let has = |other: &OtherMachine| {
+            other.name == home || other.places.iter().any(|place| place == home)
+        };
+        others.iter().find(|other| other.responds && has(other)).map(|other| other.name.clone())
     }
 
     /// Waits until a machine that has connected is no member any more, or has no lease.

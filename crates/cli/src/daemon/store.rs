@@ -2,7 +2,7 @@
 
 use std::net::TcpListener;
 
-use holdpoint_common::Certificates;
+use holdpoint_common::{Certificates, FleetSettings};
 use holdpoint_session::EngineBuilder;
 use holdpoint_session::folders::{self, Folders, Membership};
 use holdpoint_session::store::{Machine, Postgres, Sqlite};
@@ -22,11 +22,14 @@ pub(super) enum Store {
 impl Store {
     /// Opens the store. The caller holds the lock on the sessions. Returns also the socket for the other
     /// machines of a fleet, if they can reach this one.
-    pub(super) async fn open(folders: &Folders) -> Result<(Self, Option<TcpListener>), CliError> {
+    pub(super) async fn open(
+        folders: &Folders,
+        settings: &FleetSettings,
+    ) -> Result<(Self, Option<TcpListener>), CliError> {
         match folders.fleet().get()? {
             Some(membership) => {
                 let (listener, address) = fleet::bind(&membership)?.unzip();
-                let database = connect(&membership, address).await.map_err(|error| {
+                let database = connect(&membership, address, settings).await.map_err(|error| {
                     error.hint(
                         "check the database; after `holdpoint fleet leave`, this machine uses its \
                          own sessions",
@@ -92,13 +95,16 @@ pub(crate) fn open_file(folders: &Folders) -> Result<Sqlite, CliError> {
     })
 }
 
-/// Connects to the database of a fleet, as a machine of it that the others reach at this address.
+/// Connects to the database of a fleet, as a machine of it with these settings that the others reach at
+/// this address.
 pub(crate) async fn connect(
     membership: &Membership,
     address: Option<String>,
+    settings: &FleetSettings,
 ) -> Result<Postgres, CliError> {
     let Membership { database, name, id, certificate, .. } = membership.clone();
-    let machine = Machine { name, id, certificate, address };
+    let places = settings.places.clone();
+    let machine = Machine { name, id, certificate, address, places };
     Postgres::connect(&database, &authorities(), &machine).await.map_err(|error| {
         CliError::failed(format!("the database of the fleet can't be used: {error}"))
     })

@@ -5,6 +5,7 @@ mod example;
 mod forwarding;
 mod lost_reply;
 mod moving;
+mod places;
 
 use std::io::Write;
 use std::path::Path;
@@ -146,7 +147,7 @@ fn a_session_is_read_on_every_machine_and_runs_on_its_own() {
     wait_until_gone(&two, "m1");
     assert_eq!(listed(&two, "shared")["live"], false);
     let away = two.run(&["prompt", "shared", "say No."]).code(1);
-    assert!(away.err.contains("works in a folder of the machine `m1`"), "{}", away.err);
+    assert!(away.err.contains("works in a folder of `m1`"), "{}", away.err);
     two.run(&["rename", "shared", "renamed"]).code(0);
     assert_eq!(listed(&two, "renamed")["machine"], "m1");
     assert_eq!(listed(&one, "renamed")["machine"], Value::Null);

@@ -11,6 +11,7 @@ use super::owned::Owned;
 use super::registry::{Reached, Registry};
 use crate::saved::{self, Folded};
 use crate::state::{AnswerAway, ByClient, Moment, decide};
+use crate::store::{Home, SavedSession};
 
 impl Registry {
     /// Checks whether a saved session would accept this answer. If it is at home on another machine, it
@@ -31,7 +32,8 @@ impl Registry {
         let fixed_bytes = engine.fixed_bytes(state.settings(), &engine.system);
         let (now, limits) = (SystemTime::now().into(), &engine.limits);
         decide(&state, Moment { now, next: state.last() + 1, limits, fixed_bytes }, request)?;
-        if !log.saved().await?.is_some_and(|saved| self.is_away(&saved)) {
+        let is_away = |saved: SavedSession| matches!(saved.home, Home::Elsewhere(_));
+        if !log.saved().await?.is_some_and(is_away) {
             return Ok(None);
         }
         match self.access(id, 0, IfSaved::Change).await? {
@@ -49,7 +51,7 @@ impl Owned {
         request: &ByClient<AnswerRequest>,
     ) -> Result<Option<Answered>, SessionError> {
         let mut session = self.load().await?;
-        let Some(away) = session.away().map(ToOwned::to_owned) else { return Ok(None) };
+        let Some(away) = session.away() else { return Ok(None) };
         session.end_cut_work()?;
         session.handle_input(AnswerAway(request))?;
         self.save(session).await?;

@@ -5,12 +5,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdpoint_common::{SessionError, SessionId, SessionSummary, Snapshot, Supplies, Timestamp};
+use holdpoint_common::{
+    Gaps, SessionError, SessionId, SessionSummary, Snapshot, Supplies, Timestamp,
+};
 
 use super::Live;
 use super::registry::Registry;
 use crate::saved::{self, Folded};
-use crate::store::{SavedSession, SessionStore};
+use crate::store::{Home, SavedSession, SessionStore};
 
 /// How long the first list waits for the check of the store.
 const CHECK_WAIT: Duration = Duration::from_millis(500);
@@ -27,7 +29,8 @@ pub(crate) struct SeenSnapshot {
 pub struct Elsewhere {
     /// The id of the session.
     pub session: SessionId,
-    /// The name of the machine.
+    /// The name of the machine or, if the session is not live and this machine does not have its place,
+    /// of the place.
     pub machine: String,
     /// Whether the machine has the session: it is live there, or is being changed. Otherwise, the
     /// session is only saved, and its folder is there.
@@ -103,22 +106,36 @@ impl Registry {
             return Ok(None);
         }
         let session = resolve_id(given, known, store).await?;
-        let saved = store.open(&session).await?.saved().await?;
-        // Another machine may be ending the cut work of a session of this one.
-        let saved = saved.filter(|saved| self.is_away(saved));
-        let found = saved.and_then(|SavedSession { owner, home, .. }| {
-            let live = owner.is_some();
-            Some(Elsewhere { session, machine: owner.or(home)?, live })
-        });
-        if let Some(Elsewhere { session, .. }) = &found {
-            self.forget_saved(session);
-        }
-        Ok(found)
+        let Some(saved) = store.open(&session).await?.saved().await? else { return Ok(None) };
+        self.forget_changed(&saved);
+        let (live, machine) = match (saved.owner, saved.home) {
+            // Another machine may be ending the cut work of a session of this one.
+            (_, Home::Here { shared: None }) | (None, Home::Here { .. }) => return Ok(None),
+            (Some(owner), _) => (true, owner),
+            (None, Home::Elsewhere(home)) => (false, home),
+        };
+        Ok(Some(Elsewhere { session, machine, live }))
     }
 
-    /// Whether the home of a session is another machine.
-    pub(super) fn is_away(&self, saved: &SavedSession) -> bool {
-        saved.home.as_deref() != self.engine.store.machine()
+    /// Forgets a session without an actor that another machine may have changed since it had one here.
+    fn forget_changed(&self, SavedSession { summary, home, owner, .. }: &SavedSession) {
+        if *home == Home::HERE {
+            return;
+        }
+        let plain = |summary: SessionSummary| SessionSummary {
+            live: false,
+            gaps: Gaps::default(),
+            ..summary
+        };
+        let has_changed = self.read_record(&summary.id, |record| {
+            let shown = record.shown.borrow();
+            let known = plain(SessionSummary::from(&**shown));
+            known != plain(summary.clone()) && !self.engine.lacks_saves(&shown)
+        });
+        let is_elsewhere = owner.is_some() || matches!(home, Home::Elsewhere(_));
+        if is_elsewhere || has_changed == Some(true) {
+            self.forget_saved(&summary.id);
+        }
     }
 
     /// The snapshot of a session that is or was live in this process.
@@ -138,16 +155,22 @@ impl Registry {
         let store = &self.engine.store;
         let saved = store.list().await?;
         // The records are read last: a session may have become live while the store was read.
+        saved.iter().for_each(|saved| self.forget_changed(saved));
         let mut sessions = self.list_known();
         let known: BTreeSet<_> = sessions.iter().map(|(.., summary)| summary.id.clone()).collect();
         let saved = saved.into_iter().filter(|saved| !known.contains(&saved.summary.id));
         sessions.extend(saved.map(|saved| {
+            let SavedSession { mut summary, opened, home, owner, away } = saved;
             // A session that another machine has is live there.
-            let live = saved.owner.is_some();
-            let is_other = |machine: &String| Some(&**machine) != store.machine();
-            let machine = saved.owner.or(saved.home).filter(is_other);
-            let away = saved.away;
-            (live, saved.opened, SessionSummary { live, machine, away, ..saved.summary })
+            let live = owner.is_some();
+            let machine = match (owner, home) {
+                (None, Home::Here { shared }) => {
+                    summary.workspace = shared.unwrap_or(summary.workspace);
+                    None
+                }
+                (Some(machine), _) | (None, Home::Elsewhere(machine)) => Some(machine),
+            };
+            (live, opened, SessionSummary { live, machine, away, ..summary })
         }));
         for (.., summary) in &mut sessions {
             summary.gaps.merge(&store.gaps(&summary.id));

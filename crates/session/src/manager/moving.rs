@@ -10,6 +10,7 @@ use super::lifecycle::{ActorEnd, IfSaved};
 use super::owned::Owned;
 use super::registry::{Reached, Registry};
 use crate::saved::OfflineSession;
+use crate::session_env::EngineEnv;
 use crate::state::{HandOver, Handover};
 use crate::store::StoreError;
 
@@ -63,15 +64,24 @@ impl Registry {
     }
 }
 
+/// Appends the move of a session to its log. Work that a crash has cut ends before.
+pub(super) async fn move_saved(
+    engine: &EngineEnv,
+    id: &SessionId,
+    request: &HandOver,
+) -> Result<(), SessionError> {
+    let mut session = OfflineSession::load(engine, id).await?;
+    if !session.state().can_move() {
+        session.end_open_work()?;
+    }
+    session.handle_input(request)?;
+    session.save().await.map(drop)
+}
+
 impl Owned {
-    /// Records the move of a session that is only saved. Work that a crash has cut ends before.
+    /// Records the move of a session that is only saved.
     async fn hand_over(self, request: &HandOver) -> Result<(), SessionError> {
-        let mut session = OfflineSession::load(&self.registry.engine, &self.id).await?;
-        if !session.state().can_move() {
-            session.end_open_work()?;
-        }
-        session.handle_input(request)?;
-        session.save().await?;
+        move_saved(&self.registry.engine, &self.id, request).await?;
         // It is of the old folder.
         self.registry.forget_record(&self.id);
         self.registry.roster.borrow_mut().saved_changed();

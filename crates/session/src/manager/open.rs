@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 
 use holdpoint_common::{
     AgentSettings, Body, Event, Fact, OpenSession, Refused, RestoreCause, SessionError,
-    SessionFact, SessionId, SessionSettings, Supplies, check_name,
+    SessionFact, SessionId, SessionSettings, Supplies, Who, check_name,
 };
 
 use super::Live;
 use super::folder::resolve_folder;
 use super::lifecycle::IfSaved;
+use super::moving::move_saved;
 use super::owned::Owned;
 use super::registry::{Reached, Registry};
 use super::rename::check_free;
@@ -24,8 +25,8 @@ use crate::names::{folder_name, fresh_id};
 use crate::sandboxes::SandboxedSession;
 use crate::saved::{LoadedSession, Tail, damaged_error, load_for_owner};
 use crate::session_env::{SessionEnv, Worker};
-use crate::state::{Phase, State};
-use crate::store::{NewLog, Numbers, SessionLog, StoreError};
+use crate::state::{HandOver, Phase, State};
+use crate::store::{Home, NewLog, Numbers, SessionLog, StoreError};
 
 /// How long another machine may take to give up a session whose home is this machine, and the pause
 /// between two looks.
@@ -164,7 +165,7 @@ impl Registry {
             let is_owned = matches!(error, StoreError::Owned { .. }) && Instant::now() < by;
             let is_home = is_owned && {
                 let saved = store.open(id).await?.saved().await?;
-                saved.and_then(|saved| saved.home).as_deref() == store.machine()
+                saved.is_some_and(|saved| matches!(saved.home, Home::Here { .. }))
             };
             if !is_home {
                 return Err(error.into());
@@ -177,14 +178,48 @@ impl Registry {
     async fn load_saved(&self, id: &SessionId) -> Result<(LoadedSession, PathBuf), SessionError> {
         let engine = &self.engine;
         let log = self.own_at_home(id).await?;
-        if let Some(home) = log.away() {
-            return Err(SessionError::HomeAway { session: id.clone(), home: home.to_owned() });
-        }
+        let shared = match log.home() {
+            Home::Here { shared } => shared,
+            Home::Elsewhere(home) => {
+                return Err(SessionError::HomeAway { session: id.clone(), home });
+            }
+        };
         let loaded = load_for_owner(id, log).await?;
         let known = PathBuf::from(&loaded.state.settings().workspace);
-        // If the folder is gone, the conversation can still be read.
-        let workspace = resolve_folder(engine, known.clone()).await.unwrap_or(known);
-        Ok((loaded, workspace))
+        let Some(shared) = shared else {
+            // If the folder is gone, the conversation can still be read.
+            let workspace = resolve_folder(engine, known.clone()).await.unwrap_or(known);
+            return Ok((loaded, workspace));
+        };
+        // It may not be mounted here. Then another machine can open the session.
+        let session = id.clone();
+        let workspace =
+            self.resolve_workspace(shared.into()).await.map_err(|error| match error {
+                SessionError::Workspace { path, message } => {
+                    SessionError::PlaceUnusable { session, path, message }
+                }
+                error => error,
+            })?;
+        if *loaded.state.settings().workspace == *workspace {
+            return Ok((loaded, workspace.into()));
+        }
+        drop(loaded);
+        let log = self.record_place(id, workspace.clone()).await?;
+        Ok((load_for_owner(id, log).await?, workspace.into()))
+    }
+
+    /// Records that a session continues in the folder that its place has on this machine. Work that a
+    /// crash has cut ends before.
+    async fn record_place(
+        &self,
+        id: &SessionId,
+        workspace: String,
+    ) -> Result<Arc<dyn SessionLog>, SessionError> {
+        let store = &self.engine.store;
+        let machine = store.machine().map(str::to_owned);
+        let by = Who::named("holdpoint");
+        move_saved(&self.engine, id, &HandOver { machine, workspace, by }).await?;
+        Ok(store.own(id).await?)
     }
 
     /// The environment of a session that is opened again.

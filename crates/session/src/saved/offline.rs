@@ -8,7 +8,7 @@ use holdpoint_common::{Body, Event, Limits, Refused, RestoreCause, SessionError,
 use super::fold::{LoadedSession, load_for_owner};
 use crate::session_env::EngineEnv;
 use crate::state::{Input, Moment, Restore, State, decide};
-use crate::store::{Numbers, SessionLog};
+use crate::store::{Home, Numbers, SessionLog};
 
 /// Appends to the log of a session without an actor. The caller must be the log's only writer.
 pub(crate) struct OfflineSession<'a> {
@@ -63,9 +63,12 @@ impl<'a> OfflineSession<'a> {
         &self.state
     }
 
-    /// The machine that is the session's home, if it is not this one.
-    pub(crate) fn away(&self) -> Option<&str> {
-        self.log.away()
+    /// The name of the session's home, if that is not this machine.
+    pub(crate) fn away(&self) -> Option<String> {
+        match self.log.home() {
+            Home::Here { .. } => None,
+            Home::Elsewhere(name) => Some(name),
+        }
     }
 
     /// Ends everything that a crash has cut. A turn that the first opening continues is not cut.

@@ -9,11 +9,13 @@ mod connection;
 mod lease;
 mod machines;
 mod notifying;
+mod places;
 mod reader;
 mod rows;
 mod schema;
 mod writer;
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -30,11 +32,13 @@ pub use self::machines::{KnownMachine, Machines, Removal};
 
 use self::connection::Database;
 use self::lease::{Lease, LeaseView};
+use self::places::Places;
+use self::rows::new_home;
 use self::writer::{Change, PendingWrite, Write};
 use super::reads::{FoundGaps, MAX_WAITING_READS, Past, Read, Reads};
 use super::{
-    Deadline, NewLog, SavedSession, SavedState, SessionLog, SessionPast, SessionStore, StoreChange,
-    StoreError,
+    Deadline, Home, NewLog, SavedSession, SavedState, SessionLog, SessionPast, SessionStore,
+    StoreChange, StoreError,
 };
 
 /// The pause between two reports of changes, and the longest time without one.
@@ -53,6 +57,8 @@ pub struct Machine {
     pub certificate: String,
     /// The address at which the other machines reach this one; `None` if they can't.
     pub address: Option<String>,
+    /// The folders on file systems that it shares with other machines, by the names of these places.
+    pub places: BTreeMap<String, String>,
 }
 
 /// A machine that shares the database, as this one last saw it.
@@ -69,6 +75,8 @@ pub struct OtherMachine {
     pub certificate: String,
     /// The address at which it is reached; `None` if it can't be.
     pub address: Option<String>,
+    /// The names of its places.
+    pub places: Vec<String>,
 }
 
 /// A store that keeps every log in a PostgreSQL database, from version 15 on.
@@ -79,8 +87,7 @@ pub struct OtherMachine {
 /// again for the next statement.
 #[derive(Clone)]
 pub struct Postgres {
-    /// The name of this machine.
-    machine: Arc<str>,
+    places: Places,
     // The senders bound this queue: a session's actor has at most one write of each kind in
     // progress, and a request at most one in all.
     writes: mpsc::UnboundedSender<PendingWrite>,
@@ -103,28 +110,37 @@ impl Postgres {
     ///
     /// # Errors
     /// [`StoreError::Newer`] if a later version wrote the database. [`StoreError::Io`] if the URL is
-    /// not valid, the server can't be reached or is refused, or the machine's name is taken.
+    /// not valid, the server can't be reached or is refused, or the name of the machine or of a place
+    /// is taken.
     pub async fn connect(
         url: &str,
         authorities: &Certificates,
         machine: &Machine,
     ) -> Result<Self, StoreError> {
-        let name: Arc<str> = machine.name.as_str().into();
-        let database = connection::database(url, authorities)?.used_by(Arc::clone(&name));
+        let places = Places::of(machine).await;
+        let name = Arc::clone(&places.machine);
+        let database = connection::database(url, authorities)?.used_by(name);
         let notified = database.changed_sessions();
         let (writes, pending_writes) = mpsc::unbounded_channel();
         let (reads, pending_reads) = mpsc::channel(MAX_WAITING_READS);
         let running = watch::Sender::default();
         let (started, start) = oneshot::channel();
         let alive = running.subscribe();
-        let machine = machine.clone();
+        let (machine, read_places) = (machine.clone(), places.clone());
         let runtime = Builder::new_current_thread().enable_all().build()?;
         std::thread::Builder::new().name("holdpoint-postgres".to_owned()).spawn(move || {
-            runtime.block_on(run(database, machine, started, pending_writes, pending_reads));
+            runtime.block_on(run(
+                database,
+                machine,
+                read_places,
+                started,
+                pending_writes,
+                pending_reads,
+            ));
             drop(alive);
         })?;
         let lease = start.await.map_err(|_| thread_ended_error())??;
-        Ok(Self { machine: name, writes, reads, gaps: Arc::default(), notified, lease, running })
+        Ok(Self { places, writes, reads, gaps: Arc::default(), notified, lease, running })
     }
 
     /// Waits until the store's connections are closed and its lease is given back, which happens once
@@ -152,7 +168,8 @@ impl Postgres {
     }
 
     fn log(&self, session: &SessionId, epoch: u64) -> Past<Owner> {
-        let store = Owner { store: self.clone(), session: session.clone(), epoch, away: None };
+        let (store, session_id) = (self.clone(), session.clone());
+        let store = Owner { store, session: session_id, epoch, home: Home::HERE };
         Past { store, session: session.clone() }
     }
 }
@@ -186,6 +203,7 @@ impl Reads for Postgres {
 async fn run(
     database: Database,
     machine: Machine,
+    places: Places,
     started: oneshot::Sender<Result<LeaseView, StoreError>>,
     writes: mpsc::UnboundedReceiver<PendingWrite>,
     reads: mpsc::Receiver<Read>,
@@ -201,13 +219,13 @@ async fn run(
     let _ = started.send(Ok(lease.view()));
     let incarnation = lease.incarnation();
     let writing = writer::run(&database, &incarnation, writes);
-    let reading = reader::run(&database, incarnation.machine.as_str().into(), reads);
+    let reading = reader::run(&database, &places, reads);
     Box::pin(lease.keep_during(async { tokio::join!(writing, reading) })).await;
 }
 
 impl SessionStore for Postgres {
     fn machine(&self) -> Option<&str> {
-        Some(&self.machine)
+        Some(&self.places.machine)
     }
 
     fn create(
@@ -218,8 +236,13 @@ impl SessionStore for Postgres {
         // A session that is copied from another store was opened before.
         let first = contents.first.as_ref().map(|(event, _)| event.at);
         let opened = first.unwrap_or_else(|| SystemTime::now().into());
-        let (session, contents) = (session.clone(), Box::new(contents));
-        let created = self.write(Write::Create { session: session.clone(), opened, contents });
+        let home = match &contents.first {
+            Some((_, summary)) => self.places.home_of(&summary.workspace),
+            None => self.places.machine.as_ref().to_owned(),
+        };
+        let (id, contents) = (session.clone(), Box::new(contents));
+        let created = self.write(Write::Create { session: id, opened, home, contents });
+        let session = session.clone();
         let store = self.clone();
         async move {
             let log: Arc<dyn SessionLog> = Arc::new(store.log(&session, created.await?));
@@ -247,8 +270,10 @@ impl SessionStore for Postgres {
         let (store, session) = (self.clone(), session.clone());
         async move {
             let mut log = store.log(&session, owned.await?);
-            let home = log.saved().await?.and_then(|saved| saved.home);
-            log.store.away = home.filter(|home| **home != *store.machine);
+            if let Some(SavedSession { home, summary, .. }) = log.saved().await? {
+                log.store.home = home;
+                log.store.use_place(&summary.workspace).await?;
+            }
             let log: Arc<dyn SessionLog> = Arc::new(log);
             Ok(log)
         }
@@ -326,14 +351,25 @@ struct Owner {
     store: Postgres,
     session: SessionId,
     epoch: u64,
-    /// The home of the session, if that is another machine.
-    away: Option<String>,
+    /// The home of the session when it was owned.
+    home: Home,
 }
 
 impl Owner {
     fn change(&self, change: Change) -> BoxFuture<'static, Result<u64, StoreError>> {
         let (session, epoch) = (self.session.clone(), self.epoch);
         self.store.write(Write::Change { session, epoch, change })
+    }
+
+    /// Makes the place with this folder of the session its home, if this machine is.
+    async fn use_place(&mut self, folder: &str) -> Result<(), StoreError> {
+        let places = &self.store.places;
+        let home = places.home_of(folder);
+        if self.home == Home::HERE && *home != *places.machine {
+            self.home = places.read_home(&home);
+            self.unit(Change::SetHome { home }).await?;
+        }
+        Ok(())
     }
 
     fn unit(&self, change: Change) -> BoxFuture<'static, Result<(), StoreError>> {
@@ -366,8 +402,8 @@ impl SessionLog for Past<Owner> {
         Some(*self.store.store.lease.until.borrow())
     }
 
-    fn away(&self) -> Option<&str> {
-        self.store.away.as_deref()
+    fn home(&self) -> Home {
+        self.store.home.clone()
     }
 
     fn append(
@@ -376,7 +412,8 @@ impl SessionLog for Past<Owner> {
         facts: Vec<Arc<Event>>,
         summary: SessionSummary,
     ) -> BoxFuture<'static, Result<(), StoreError>> {
-        self.store.unit(Change::Append { after, facts, summary: Box::new(summary) })
+        let home = new_home(&facts, &self.store.store.places);
+        self.store.unit(Change::Append { after, facts, summary: Box::new(summary), home })
     }
 
     fn keep_draft(&self, pieces: Vec<Arc<Event>>) -> BoxFuture<'static, Result<(), StoreError>> {

@@ -8,7 +8,7 @@ use futures_util::stream::BoxStream;
 use holdpoint_common::{Event, Gaps, SessionId, SessionSummary};
 
 use crate::store::{
-    Deadline, NewLog, Page, SavedSession, SavedState, SessionLog, SessionPast, SessionStore,
+    Deadline, Home, NewLog, Page, SavedSession, SavedState, SessionLog, SessionPast, SessionStore,
     StoreChange, StoreError,
 };
 
@@ -151,8 +151,8 @@ impl<L: LogLayer> SessionLog for L {
         LogLayer::until(self)
     }
 
-    fn away(&self) -> Option<&str> {
-        self.inner().away()
+    fn home(&self) -> Home {
+        self.inner().home()
     }
 
     fn append(&self, after: u64, facts: Vec<Arc<Event>>, summary: SessionSummary) -> Stored<()> {

@@ -27,6 +27,7 @@ pub(crate) fn machine(name: &str) -> Machine {
         id: format!("id of {name}"),
         certificate: format!("certificate of {name}"),
         address: None,
+        places: Default::default(),
     }
 }
 

@@ -166,9 +166,15 @@ async fn forward_to_owner(
     let has_state = part == Part::Whole || is_rest(|rest| rest == "asks");
     let is_wait = is_rest(|rest| rest.starts_with("turns/"));
     let is_for_home = matches!(part, Part::Opening | Part::Ask);
-    let is_owner = |found: &Elsewhere| found.live || is_for_home && fleet.responds(&found.machine);
+    let owner = |found: Elsewhere| {
+        if found.live {
+            return Some(found);
+        }
+        let machine = fleet.opener(&found.machine).filter(|_| is_for_home)?;
+        Some(Elsewhere { machine, ..found })
+    };
     // The handler here reports an error.
-    let locate = async || host.locator.locate(given).await.ok().flatten().filter(is_owner);
+    let locate = async || host.locator.locate(given).await.ok().flatten().and_then(owner);
     let Some(mut owner) = locate().await else { return Ok(None) };
     // It may wait for hours, as a stream does.
     let place = if is_wait { Some(take_stream_place(request.request())?) } else { None };

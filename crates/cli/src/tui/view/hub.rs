@@ -308,8 +308,8 @@ fn waiting_line(session: &SessionSummary, now: Timestamp, width: usize) -> Line<
 }
 
 /// The session's activity in at most `cells`, if possible. Shortens a longer text to the outcome,
-/// without `idle`; if that is still too long, a saved session's becomes `saved`, and one whose machine
-/// does not respond, `not responding`.
+/// without `idle`; if that is still too long, a saved session's becomes `saved`, and `not
+/// responding` if its machine does not respond.
 fn activity_in(session: &SessionSummary, cells: usize) -> String {
     let all = status(session);
     let Some((before, ended)) = all.split_once("idle (").filter(|_| all.width() > cells) else {

@@ -89,7 +89,7 @@ fn hub_with_sessions() {
 }
 
 #[test]
-fn hub_with_a_session_whose_machine_does_not_respond() {
+fn hub_with_a_session_on_a_machine_that_does_not_respond() {
     let mut scene = Scene::hub();
     let seen = Some(Timestamp(scene.now().time.0 - 40_000));
     scene.reports_session(

@@ -37,13 +37,18 @@ const LOOK: Duration = Duration::from_secs(1);
 const MAX_ABANDONED: i64 = 1_000;
 
 const TAKE: &str = "
-    INSERT INTO machines (name, id, incarnation, until, seen, certificate, address)
-        VALUES ($1, $2, 1, now() + make_interval(secs => $3), now(), $4, $5)
+    INSERT INTO machines (name, id, incarnation, until, seen, certificate, address, places)
+        VALUES ($1, $2, 1, now() + make_interval(secs => $3), now(), $4, $5, $6)
     ON CONFLICT (name) DO UPDATE
         SET incarnation = machines.incarnation + 1, until = excluded.until, seen = excluded.seen,
-            certificate = excluded.certificate, address = excluded.address
+            certificate = excluded.certificate, address = excluded.address,
+            places = excluded.places
         WHERE machines.id = excluded.id
     RETURNING incarnation";
+
+/// Another machine with the name of a place of this one, or with a place that has the name of this one.
+const SAME_NAME: &str = "
+    SELECT name FROM machines WHERE name <> $1 AND (name = ANY ($2) OR $1 = ANY (places)) LIMIT 1";
 
 const EXTEND: &str = "
     UPDATE machines SET until = now() + make_interval(secs => $3), seen = now()
@@ -60,7 +65,7 @@ const NOTIFY: &str = "SELECT pg_notify($1, $2)";
 
 fn others() -> String {
     format!(
-        "SELECT name, until > now(), seen >= now() - {SILENT}, certificate, address
+        "SELECT name, until > now(), seen >= now() - {SILENT}, certificate, address, places
         FROM machines WHERE name <> $1 ORDER BY name"
     )
 }
@@ -133,12 +138,28 @@ impl Lease {
     pub(super) async fn take(database: &Database, machine: &Machine) -> Result<Self, StoreError> {
         let mut connection = Connection::<LeaseStatements>::new(database);
         let connected = connection.get().await?;
-        let Machine { name, id, certificate, address } = machine;
+        let Machine { name, id, certificate, address, places } = machine;
+        if places.contains_key(name) {
+            return Err(place_name_error(name));
+        }
+        let places: Vec<_> = places.keys().collect();
         let until = deadline();
         let taking = async {
             let (client, statements) = (&connected.client, &connected.statements);
             let lasts = LEASE.as_secs_f64();
-            let parameters: [&(dyn ToSql + Sync); 5] = [name, id, &lasts, certificate, address];
+            let same = client.query_opt(SAME_NAME, &[name, &places]).await;
+            if let Some(row) = same.map_err(|error| failed(&error))? {
+                let other: &str = row.get(0);
+                return Err(match machine.places.contains_key(other) {
+                    true => place_name_error(other),
+                    false => io_error(format!(
+                        "`{name}` can't be the name of a machine: the machine `{other}` has a place with \
+                         this name"
+                    )),
+                });
+            }
+            let parameters: [&(dyn ToSql + Sync); 6] =
+                [name, id, &lasts, certificate, address, &places];
             let taken = client.query_opt(&statements.take, &parameters).await;
             let taken = taken.map_err(|error| failed(&error))?;
             notify(&connected, name).await.map(|()| taken)
@@ -288,7 +309,14 @@ fn other_machine(row: &Row) -> OtherMachine {
         seen_lately: row.get(2),
         certificate: row.get(3),
         address: row.get(4),
+        places: row.get(5),
     }
+}
+
+fn place_name_error(place: &str) -> StoreError {
+    io_error(format!(
+        "the place `{place}` has the name of a machine; choose another name for it in `[fleet] places`"
+    ))
 }
 
 /// When the work has to end, if a heartbeat that is sent now is the last one.

@@ -13,6 +13,7 @@ use tokio_util::task::TaskTracker;
 use super::StoreError;
 use super::connection::{Connected, Connection, Database, Statements, failed};
 use super::lease::SILENT;
+use super::places::Places;
 use crate::store::reads::Read;
 use crate::store::stored_facts::{self, PAGE_BYTES, StoredFact, check_sum, signed};
 use crate::store::{Page, SavedSession, SavedState};
@@ -52,15 +53,17 @@ const STATE: &str = "
     WHERE session = $1";
 
 /// A machine without a lease owns nothing. The owner or, without one, the home of a session is away
-/// if it is another machine that is not in the fleet, or that was not seen lately.
+/// if it is another machine that is not in the fleet, or that was not seen lately. A home with a colon
+/// is a place.
 fn sessions() -> String {
     format!(
-        "SELECT opened, summary, home, owners.name, coalesce(owners.name, home) <> $1 AND (
+        "SELECT opened, summary, home, owners.name, keeper.name <> $1 AND keeper.name NOT LIKE '%:%' AND (
             shown.name IS NULL OR shown.until <= now() OR shown.seen < now() - {SILENT}
         ), (extract(epoch FROM shown.seen) * 1000)::bigint
         FROM sessions LEFT JOIN machines AS owners
             ON owners.name = sessions.owner AND owners.name <> $1 AND owners.until > now()
-        LEFT JOIN machines AS shown ON shown.name = coalesce(owners.name, home)"
+        CROSS JOIN LATERAL (SELECT coalesce(owners.name, home) AS name) AS keeper
+        LEFT JOIN machines AS shown ON shown.name = keeper.name"
     )
 }
 
@@ -88,17 +91,17 @@ impl Statements for ReaderStatements {
 }
 
 /// Reads until every sender is gone.
-pub(super) async fn run(database: &Database, machine: Arc<str>, mut reads: mpsc::Receiver<Read>) {
+pub(super) async fn run(database: &Database, places: &Places, mut reads: mpsc::Receiver<Read>) {
     let mut connection = Connection::new(database);
-    let (running, places) = (TaskTracker::new(), Arc::new(Semaphore::new(MAX_RUNNING)));
+    let (running, slots) = (TaskTracker::new(), Arc::new(Semaphore::new(MAX_RUNNING)));
     while let Some(read) = reads.recv().await {
         // Never closed.
-        let place = Arc::clone(&places).acquire_owned().await;
-        let machine = Arc::clone(&machine);
+        let slot = Arc::clone(&slots).acquire_owned().await;
+        let places = places.clone();
         match connection.get().await {
             Ok(db) => drop(running.spawn(async move {
-                answer(&db, &machine, read).await;
-                drop(place);
+                answer(&db, &places, read).await;
+                drop(slot);
             })),
             Err(error) => fail(read, error),
         }
@@ -108,7 +111,8 @@ pub(super) async fn run(database: &Database, machine: Arc<str>, mut reads: mpsc:
 }
 
 /// Answers a request. The caller may have stopped waiting.
-async fn answer(db: &Connected<ReaderStatements>, machine: &str, read: Read) {
+async fn answer(db: &Connected<ReaderStatements>, places: &Places, read: Read) {
+    let machine = &*places.machine;
     match read {
         Read::Page { session, range, max_facts, done } => {
             let _ = done.send(db.within_limit(page(db, &session, &range, max_facts)).await);
@@ -129,11 +133,13 @@ async fn answer(db: &Connected<ReaderStatements>, machine: &str, read: Read) {
         }
         Read::Saved { session, done } => {
             let found = db.within_limit(saved_row(db, machine, &session)).await;
-            let _ = done.send(found.map(|row| row.as_ref().and_then(saved)));
+            let _ = done.send(found.map(|row| row.as_ref().and_then(|row| saved(row, places))));
         }
         Read::List { done } => {
             let listed = db.within_limit(rows(db, &db.statements.list, &[&machine])).await;
-            let _ = done.send(listed.map(|rows| rows.iter().filter_map(saved).collect()));
+            let _ = done.send(
+                listed.map(|rows| rows.iter().filter_map(|row| saved(row, places)).collect()),
+            );
         }
     }
 }
@@ -254,13 +260,13 @@ async fn state(
 }
 
 /// The saved summary in a row; `None` if the session has none yet, or it can't be read.
-fn saved(row: &Row) -> Option<SavedSession> {
+fn saved(row: &Row, places: &Places) -> Option<SavedSession> {
     let opened = Timestamp(row.get::<_, i64>(0).cast_unsigned());
     let summary = serde_json::from_str(row.get::<_, Option<&str>>(1)?);
     let summary = summary.inspect_err(|error| {
         tracing::error!(%error, "the summary of a session can't be read");
     });
-    let (home, owner) = (Some(row.get(2)), row.get(3));
+    let (home, owner) = (places.read_home(row.get(2)), row.get(3));
     let seen = row.get::<_, Option<i64>>(5).map(|seen| Timestamp(seen.cast_unsigned()));
     let away = row.get::<_, bool>(4).then_some(Away { seen });
     Some(SavedSession { summary: summary.ok()?, opened, home, owner, away })

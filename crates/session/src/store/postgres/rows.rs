@@ -5,6 +5,7 @@ use std::sync::Arc;
 use holdpoint_common::{Event, Fact, SessionFact, SessionId};
 
 use super::StoreError;
+use super::places::Places;
 use crate::store::last_seq_of;
 use crate::store::stored_facts::{check_sum, signed};
 
@@ -54,10 +55,14 @@ impl Rows {
     }
 }
 
-/// The machine that the session moves to with these facts.
-pub(super) fn new_home(facts: &[Arc<Event>]) -> Option<&str> {
+/// The home that the session moves to with these facts. Another machine knows its places itself, and
+/// uses them when it owns the session.
+pub(super) fn new_home(facts: &[Arc<Event>], places: &Places) -> Option<String> {
     facts.iter().rev().find_map(|fact| match fact.fact() {
-        Some(Fact::Session(SessionFact::Moved { machine, .. })) => machine.as_deref(),
+        Some(Fact::Session(SessionFact::Moved { machine: Some(machine), workspace, .. })) => {
+            let is_here = **machine == *places.machine;
+            Some(if is_here { places.home_of(workspace) } else { machine.clone() })
+        }
         _ => None,
     })
 }

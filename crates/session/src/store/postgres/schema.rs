@@ -17,7 +17,8 @@ const MIGRATIONS: [&str; VERSION as usize] = ["
         until timestamptz NOT NULL,
         seen timestamptz NOT NULL,
         certificate text NOT NULL,
-        address text
+        address text,
+        places text[] NOT NULL
     );
     CREATE TABLE sessions (
         id text PRIMARY KEY,

@@ -13,7 +13,7 @@ use super::StoreError;
 use super::connection::{Connected, Connection, Database, Statements, failed};
 use super::lease::Incarnation;
 use super::notifying::{CHANNEL, ShownSessions};
-use super::rows::{Rows, new_home};
+use super::rows::Rows;
 use crate::store::stored_facts::{check_sum, signed};
 use crate::store::{NewLog, SavedState, end_of_draft};
 
@@ -34,6 +34,8 @@ pub(super) enum Write {
     Create {
         session: SessionId,
         opened: Timestamp,
+        /// The home, as the database has it.
+        home: String,
         contents: Box<NewLog>,
     },
     /// Makes this machine the owner, with the next epoch.
@@ -66,6 +68,11 @@ pub(super) enum Change {
         after: u64,
         facts: Vec<Arc<Event>>,
         summary: Box<SessionSummary>,
+        /// The new home, if it changes.
+        home: Option<String>,
+    },
+    SetHome {
+        home: String,
     },
     KeepDraft {
         pieces: Vec<Arc<Event>>,
@@ -86,7 +93,7 @@ pub(super) enum Change {
 const CREATE: &str = "
     WITH made AS (
         INSERT INTO sessions (id, opened, home, owner, epoch, reserved, last, summary)
-        VALUES ($1, $2, $3, $3, 1, $4, $5, $6) ON CONFLICT DO NOTHING RETURNING id
+        VALUES ($1, $2, $10, $3, 1, $4, $5, $6) ON CONFLICT DO NOTHING RETURNING id
     ), added AS (
         INSERT INTO facts (session, seq, after, epoch, event, check_sum)
         SELECT id, seq, 0, 1, event, check_sum
@@ -144,6 +151,8 @@ const GIVE_BACK: &str = "
     UPDATE sessions SET reserved = CASE reserved WHEN $4::bigint - 1 THEN $3::bigint - 1 ELSE reserved END
     WHERE id = $1 AND epoch = $2 RETURNING id";
 
+const SET_HOME: &str = "UPDATE sessions SET home = $3 WHERE id = $1 AND epoch = $2 RETURNING id";
+
 const RELEASE: &str = "
     WITH own AS (
         UPDATE sessions SET owner = NULL WHERE id = $1 AND epoch = $2 RETURNING id
@@ -188,6 +197,7 @@ struct WriterStatements {
     keep_state: Statement,
     reserve: Statement,
     give_back: Statement,
+    set_home: Statement,
     release: Statement,
     delete: Statement,
     take_name: Statement,
@@ -207,6 +217,7 @@ impl Statements for WriterStatements {
             keep_state: prepare(KEEP_STATE).await?,
             reserve: prepare(RESERVE).await?,
             give_back: prepare(GIVE_BACK).await?,
+            set_home: prepare(SET_HOME).await?,
             release: prepare(RELEASE).await?,
             delete: prepare(DELETE).await?,
             take_name: prepare(TAKE_NAME).await?,
@@ -326,8 +337,9 @@ async fn write_one(
 ) -> Written {
     let Connected { client, statements, .. } = connected;
     match write {
-        Write::Create { session, opened, contents } => {
-            create(connected, &incarnation.machine, session, *opened, contents).await
+        Write::Create { session, opened, home, contents } => {
+            let homes = (&*incarnation.machine, &**home);
+            create(connected, homes, session, *opened, contents).await
         }
         Write::Own { session } => {
             let Incarnation { machine, number } = incarnation;
@@ -367,7 +379,7 @@ async fn write_one(
 
 async fn create(
     Connected { client, statements, .. }: &Connected<WriterStatements>,
-    machine: &str,
+    (machine, home): (&str, &str),
     session: &SessionId,
     opened: Timestamp,
     NewLog { first, reserved }: &NewLog,
@@ -379,7 +391,7 @@ async fn create(
         (Err(error), _) => return Ok(Err(error)),
         (_, Err(error)) => return Ok(Err(error.into())),
     };
-    let parameters: [&(dyn ToSql + Sync); 9] = [
+    let parameters: [&(dyn ToSql + Sync); 10] = [
         &session.as_str(),
         &signed(opened.0),
         &machine,
@@ -389,6 +401,7 @@ async fn create(
         &rows.seqs,
         &rows.events,
         &rows.check_sums,
+        &home,
     ];
     let made = client.query_opt(&statements.create, &parameters).await?;
     let taken = || StoreError::Taken { session: session.clone() };
@@ -409,7 +422,7 @@ async fn write_change(
     };
     let mut expected = None;
     let found: Option<Row> = match change {
-        Change::Append { after, facts, summary } => {
+        Change::Append { after, facts, summary, home } => {
             expected = Some(*after);
             let rows = Rows::new(session, *after, facts);
             let (rows, summary) = match (rows, serde_json::to_string(&**summary)) {
@@ -429,7 +442,7 @@ async fn write_change(
                     &rows.events,
                     &rows.check_sums,
                     &draft_end,
-                    &new_home(facts),
+                    home,
                 ],
             )
             .await?
@@ -456,6 +469,7 @@ async fn write_change(
             let (start, end) = (signed(unused.start), signed(unused.end));
             query(&statements.give_back, &[&start, &end]).await?
         }
+        Change::SetHome { home } => query(&statements.set_home, &[home]).await?,
         Change::Release => query(&statements.release, &[]).await?,
     };
     match found {

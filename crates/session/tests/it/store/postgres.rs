@@ -2,15 +2,15 @@
 
 use std::path::Path;
 
-use holdpoint_common::{Certificates, Delta, SessionId};
+use holdpoint_common::{Certificates, Delta, Fact, SessionFact, SessionId, SessionSummary, Who};
 use holdpoint_session::store::{
-    Machine, NewLog, Postgres, SavedState, SessionLog, SessionStore, StoreError,
+    Home, Machine, NewLog, Postgres, SavedState, SessionLog, SessionStore, StoreError,
 };
 use holdpoint_tests::postgres_server::PostgresServer;
 use holdpoint_tests::tls_server::Authority;
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{id, machine, opened, prompt, summary};
+use super::{event, id, machine, opened, prompt, summary};
 
 fn start(settings: &[&str]) -> PostgresServer {
     PostgresServer::with(Path::new(env!("CARGO_TARGET_TMPDIR")), settings)
@@ -110,6 +110,81 @@ async fn a_machine_that_starts_again_gets_its_sessions_at_once() {
     let error =
         Postgres::connect(&url, &Certificates::default(), &other).await.err().unwrap().to_string();
     assert!(error.contains("the name `m1` belongs to another machine"), "{error}");
+}
+
+async fn connect_with(url: &str, name: &str, places: &[(&str, &str)]) -> Postgres {
+    let places = places.iter().map(|&(name, folder)| (name.to_owned(), folder.to_owned()));
+    let machine = Machine { places: places.collect(), ..machine(name) };
+    Postgres::connect(url, &Certificates::default(), &machine).await.unwrap()
+}
+
+/// The home of the only session in a list.
+async fn home(store: &Postgres) -> Home {
+    store.list().await.unwrap().pop().unwrap().home
+}
+
+fn shared(folder: &str) -> Home {
+    Home::Here { shared: Some(folder.to_owned()) }
+}
+
+#[tokio::test]
+async fn a_session_in_a_place_has_its_home_on_every_machine_with_that_place() {
+    let server = start(&[]);
+    let url = server.database("fleet");
+    let one = connect_with(&url, "m1", &[("work", "/w")]).await;
+    let two = connect_with(&url, "m2", &[("other", "/w"), ("work", "/mnt/two")]).await;
+    let three = connect(&url, "m3").await;
+    let session = id("s");
+    let log = create(&one, &session).await;
+    let found = [home(&one).await, home(&two).await, home(&three).await];
+    let expected = [shared("/w"), shared("/mnt/two"), Home::Elsewhere("work".to_owned())];
+    assert_eq!(found, expected);
+    assert_eq!(two.own(&session).await.err(), Some(owned("m1")));
+    drop(log);
+    written(&one).await;
+    for (store, home) in [&one, &two, &three].into_iter().zip(expected) {
+        assert_eq!(store.own(&session).await.unwrap().home(), home);
+        written(store).await;
+        // A place is not away.
+        assert_eq!(store.list().await.unwrap()[0].away, None);
+    }
+
+    // A move to a folder outside of the place, and back into it.
+    let moved = |seq, machine: &str, workspace: &str| {
+        let (machine, workspace) = (Some(machine.to_owned()), workspace.to_owned());
+        let by = Who::named("test");
+        event(seq, Fact::Session(SessionFact::Moved { machine, workspace, by }))
+    };
+    let log = one.own(&session).await.unwrap();
+    log.append(1, vec![moved(2, "m1", "/x")], summary(&session, "")).await.unwrap();
+    assert_eq!(home(&one).await, Home::Here { shared: None });
+    assert_eq!(home(&two).await, Home::Elsewhere("m1".to_owned()));
+    let moved = moved(3, "m2", "/mnt/two/a/b");
+    let workspace = "/mnt/two/a/b".to_owned();
+    let summary = SessionSummary { workspace, ..summary(&session, "") };
+    log.append(2, vec![moved], summary).await.unwrap();
+    drop(log);
+    written(&one).await;
+    assert_eq!(home(&two).await, Home::Here { shared: None });
+    // The new machine knows its places.
+    assert_eq!(two.own(&session).await.unwrap().home(), shared("/mnt/two/a/b"));
+    assert_eq!(home(&one).await, shared("/w/a/b"));
+}
+
+#[tokio::test]
+async fn a_session_has_its_home_in_a_place_once_its_machine_has_that_place() {
+    let server = start(&[]);
+    let url = server.database("fleet");
+    let first = connect(&url, "m1").await;
+    let session = id("s");
+    drop(create(&first, &session).await);
+    first.close().await;
+    let one = connect_with(&url, "m1", &[("work", "/w")]).await;
+    let two = connect_with(&url, "m2", &[("work", "/w")]).await;
+    assert_eq!(home(&two).await, Home::Elsewhere("m1".to_owned()));
+    drop(one.own(&session).await.unwrap());
+    written(&one).await;
+    assert_eq!(home(&two).await, shared("/w"));
 }
 
 #[tokio::test]
