@@ -231,8 +231,8 @@ pub struct Answered {
     pub ask: AskId,
     /// Whether the answer is saved on disk.
     pub saved: bool,
-    /// Name of the machine that does not respond, if the answer takes effect only when the session is
-    /// opened there.
+    /// Name of the machine, or of the place, that is the session's home, if the answer takes effect only
+    /// when the session is opened there: no machine with it responds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub away: Option<String>,
 }

@@ -11,7 +11,7 @@ use super::owned::Owned;
 use super::registry::{Reached, Registry};
 use crate::saved::{self, Folded};
 use crate::state::{AnswerAway, ByClient, Moment, decide};
-use crate::store::{Home, SavedSession};
+use crate::store::Home;
 
 impl Registry {
     /// Checks whether a saved session would accept this answer. If it is at home on another machine, it
@@ -32,8 +32,8 @@ impl Registry {
         let fixed_bytes = engine.fixed_bytes(state.settings(), &engine.system);
         let (now, limits) = (SystemTime::now().into(), &engine.limits);
         decide(&state, Moment { now, next: state.last() + 1, limits, fixed_bytes }, request)?;
-        let is_away = |saved: SavedSession| matches!(saved.home, Home::Elsewhere(_));
-        if !log.saved().await?.is_some_and(is_away) {
+        let saved = log.saved().await?;
+        if !saved.is_some_and(|saved| matches!(saved.home, Home::Elsewhere(_))) {
             return Ok(None);
         }
         match self.access(id, 0, IfSaved::Change).await? {
@@ -51,10 +51,10 @@ impl Owned {
         request: &ByClient<AnswerRequest>,
     ) -> Result<Option<Answered>, SessionError> {
         let mut session = self.load().await?;
-        let Some(away) = session.away() else { return Ok(None) };
+        let Home::Elsewhere(home) = session.home() else { return Ok(None) };
         session.end_cut_work()?;
         session.handle_input(AnswerAway(request))?;
         self.save(session).await?;
-        Ok(Some(Answered { ask: request.verb.ask.clone(), saved: true, away: Some(away) }))
+        Ok(Some(Answered { ask: request.verb.ask.clone(), saved: true, away: Some(home) }))
     }
 }

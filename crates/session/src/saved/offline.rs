@@ -63,12 +63,9 @@ impl<'a> OfflineSession<'a> {
         &self.state
     }
 
-    /// The name of the session's home, if that is not this machine.
-    pub(crate) fn away(&self) -> Option<String> {
-        match self.log.home() {
-            Home::Here { .. } => None,
-            Home::Elsewhere(name) => Some(name),
-        }
+    /// The home of the session.
+    pub(crate) fn home(&self) -> Home {
+        self.log.home()
     }
 
     /// Ends everything that a crash has cut. A turn that the first opening continues is not cut.
