@@ -55,6 +55,7 @@ use state_saves::StateSaves;
 use turn_end::TurnEndWaiters;
 
 pub(crate) use client::{Attach, Attached, ClientQueue, OlderFacts};
+pub(crate) use lease::CheckOwner;
 pub(crate) use model::UseModel;
 pub(crate) use policy::UsePolicy;
 pub(crate) use refused::RecordRefusal;
@@ -104,6 +105,8 @@ pub(crate) struct SessionActor {
     alive: mpsc::Sender<()>,
     /// Whether a check of the lease is scheduled.
     watching_lease: bool,
+    /// How often the lease had lapsed when the session's processes began to run.
+    lapses: u64,
     /// Whether the session has moved to another folder, where its next actor is.
     handed_over: bool,
     /// Receives how this actor ends, unless it is unloaded or fails.
@@ -161,6 +164,7 @@ impl SessionActor {
             env,
             alive,
             watching_lease: false,
+            lapses: 0,
             handed_over: false,
             on_end: Some(on_end),
         }

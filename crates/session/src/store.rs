@@ -145,6 +145,8 @@ pub enum StoreChange {
     Sessions,
     /// The owner of these sessions has lost its lease, and with it their work.
     Abandoned(Vec<SessionId>),
+    /// The lease of this machine had ended before it was extended: others may own its sessions.
+    Lapsed,
 }
 
 /// The contents of a log at its creation. The default is an empty log.
@@ -263,6 +265,12 @@ pub trait SessionLog: SessionPast {
     /// extended meanwhile. `None` in a store of one machine, whose sessions have no other owner.
     fn until(&self) -> Option<Deadline> {
         None
+    }
+
+    /// How often the lease has ended before it was extended. Another machine may have owned the session
+    /// each time.
+    fn lapses(&self) -> u64 {
+        0
     }
 
     /// The home of the session when the log was opened. Without it, the session has no actor here.

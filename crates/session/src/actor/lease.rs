@@ -18,6 +18,25 @@ const CHECK_EVERY: Duration = Duration::from_millis(500);
 const LEASE_ENDED: &str =
     "this machine's lease of its sessions has ended; the session's work was cut";
 
+/// Ends the actor if another machine has taken the session over.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct CheckOwner;
+
+impl Handler<CheckOwner> for SessionActor {
+    type Result = ();
+
+    fn handle(&mut self, _: CheckOwner, ctx: &mut Self::Context) {
+        // Only the owner can reserve numbers, and be it none.
+        let checking = self.log.reserve(0).into_actor(self).map(|checked, actor, ctx| {
+            if let Err(error) = checked {
+                actor.end_if_fenced(&error, ctx);
+            }
+        });
+        ctx.spawn(checking);
+    }
+}
+
 impl SessionActor {
     /// Whether work whose facts are `saved` or not may begin. Without a lease, work begins even if
     /// saving fails.
@@ -40,7 +59,9 @@ impl SessionActor {
     fn check_lease(&mut self, ctx: &mut Context<Self>) {
         // Background jobs and the servers of the tools also run between turns.
         let may_run = self.runner.is_some() || self.kept.is_some();
-        if may_run && self.log.until().is_some_and(|until| until.has_passed()) {
+        let has_ended = self.log.until().is_some_and(|until| until.has_passed());
+        // After the machine slept, the lease may have been extended before this runs.
+        if may_run && (has_ended || self.log.lapses() != self.lapses) {
             return self.lease_ended(ctx);
         }
         self.begin_withheld(ctx);

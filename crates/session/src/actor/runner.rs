@@ -60,6 +60,9 @@ impl SessionActor {
             .map(move |message| FromLane { turn, message: Some(message) })
             .chain(futures_util::stream::iter([FromLane { turn, message: None }]));
         let weak_lane = lane.downgrade();
+        if self.kept.is_none() {
+            self.lapses = self.log.lapses();
+        }
         let new = || Kept { toolbox: self.env.make_toolbox(&self.state), counter: None };
         let kept = self.kept.take().unwrap_or_else(new);
         let setup = TurnSetup {

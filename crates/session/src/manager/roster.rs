@@ -8,6 +8,7 @@ use holdpoint_common::{SessionId, Snapshot};
 use tokio::sync::watch;
 
 use super::registry::Registry;
+use crate::actor::CheckOwner;
 use crate::store::StoreChange;
 
 /// Counts how often sessions appeared, disappeared, or changed between live and saved.
@@ -60,10 +61,21 @@ impl Registry {
     pub(super) async fn follow_other_machines(self: &Rc<Self>) {
         let mut changes = self.engine.store.changes();
         while let Some(change) = changes.next().await {
-            if let StoreChange::Abandoned(sessions) = change {
-                self.mend_abandoned(sessions).await;
+            match change {
+                StoreChange::Abandoned(sessions) => self.mend_abandoned(sessions).await,
+                StoreChange::Lapsed => self.check_owners(),
+                StoreChange::Sessions => {}
             }
             self.roster.borrow_mut().saved_changed();
+        }
+    }
+
+    /// Ends the live sessions that another machine has taken over, also those without work.
+    fn check_owners(&self) {
+        for (_, _, record) in self.lifecycle().records() {
+            if let Some(actor) = &record.actor {
+                actor.address.do_send(CheckOwner);
+            }
         }
     }
 

@@ -305,14 +305,18 @@ impl SessionStore for Postgres {
     /// Also when another machine responds no more, or again, and every few seconds: a notification can
     /// be lost.
     fn changes(&self) -> BoxStream<'static, StoreChange> {
-        let LeaseView { abandoned, others, .. } = self.lease.clone();
-        let seen = (self.notified.clone(), abandoned, others);
-        stream::unfold(seen, |(mut notified, mut abandoned, mut others)| async {
+        let LeaseView { abandoned, others, lapses, .. } = self.lease.clone();
+        let seen = (self.notified.clone(), abandoned, others, lapses);
+        stream::unfold(seen, |(mut notified, mut abandoned, mut others, mut lapses)| async {
             tokio::time::sleep(CHANGES_PAUSE).await;
             let change = tokio::select! {
                 changed = abandoned.changed() => {
                     changed.ok()?;
                     StoreChange::Abandoned(abandoned.borrow_and_update().clone())
+                }
+                changed = lapses.changed() => {
+                    changed.ok()?;
+                    StoreChange::Lapsed
                 }
                 changed = notified.changed() => {
                     changed.ok()?;
@@ -324,7 +328,7 @@ impl SessionStore for Postgres {
                 }
                 () = tokio::time::sleep(CHANGES_LIMIT) => StoreChange::Sessions,
             };
-            Some((change, (notified, abandoned, others)))
+            Some((change, (notified, abandoned, others, lapses)))
         })
         .boxed()
     }
@@ -400,6 +404,10 @@ impl Reads for Owner {
 impl SessionLog for Past<Owner> {
     fn until(&self) -> Option<Deadline> {
         Some(*self.store.store.lease.until.borrow())
+    }
+
+    fn lapses(&self) -> u64 {
+        *self.store.store.lease.lapses.borrow()
     }
 
     fn home(&self) -> Home {

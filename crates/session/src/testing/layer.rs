@@ -103,6 +103,11 @@ pub trait LogLayer: Send + Sync + 'static {
         self.inner().until()
     }
 
+    /// See [`SessionLog::lapses`].
+    fn lapses(&self) -> u64 {
+        self.inner().lapses()
+    }
+
     /// See [`SessionLog::append`].
     fn append(&self, after: u64, facts: Vec<Arc<Event>>, summary: SessionSummary) -> Stored<()> {
         self.inner().append(after, facts, summary)
@@ -149,6 +154,10 @@ impl<L: LogLayer> SessionPast for L {
 impl<L: LogLayer> SessionLog for L {
     fn until(&self) -> Option<Deadline> {
         LogLayer::until(self)
+    }
+
+    fn lapses(&self) -> u64 {
+        LogLayer::lapses(self)
     }
 
     fn home(&self) -> Home {

@@ -110,6 +110,8 @@ pub(super) struct Incarnation {
 pub(super) struct LeaseView {
     /// When the machine has to end its work, unless the lease is extended.
     pub(super) until: watch::Receiver<Deadline>,
+    /// How often `until` has passed before the lease was extended.
+    pub(super) lapses: watch::Receiver<u64>,
     /// The sessions of other machines without a lease, as they are found.
     pub(super) abandoned: watch::Receiver<Vec<SessionId>>,
     /// The other machines, as they were last read.
@@ -122,6 +124,8 @@ pub(super) struct Lease {
     incarnation: Incarnation,
     /// See [`LeaseView`].
     until: watch::Sender<Deadline>,
+    /// See [`LeaseView`].
+    lapses: watch::Sender<u64>,
     /// See [`LeaseView`].
     abandoned: watch::Sender<Vec<SessionId>>,
     /// See [`LeaseView`].
@@ -171,10 +175,11 @@ impl Lease {
         };
         let until = watch::Sender::new(until);
         let incarnation = Incarnation { machine: name.clone(), number: row.get(0) };
+        let lapses = watch::Sender::default();
         let (abandoned, others) = (watch::Sender::default(), watch::Sender::new([].into()));
         let changed_machines = database.changed_machines();
         let mut lease =
-            Self { connection, incarnation, until, abandoned, others, changed_machines };
+            Self { connection, incarnation, until, lapses, abandoned, others, changed_machines };
         if let Err(error) = lease.look().await {
             tracing::warn!(%error, "the other machines can't be read yet");
         }
@@ -188,6 +193,7 @@ impl Lease {
     pub(super) fn view(&self) -> LeaseView {
         LeaseView {
             until: self.until.subscribe(),
+            lapses: self.lapses.subscribe(),
             abandoned: self.abandoned.subscribe(),
             others: self.others.subscribe(),
         }
@@ -265,6 +271,7 @@ impl Lease {
     /// Extends the lease. Returns `false` if another start of this machine has it.
     async fn extend(&mut self) -> Result<bool, StoreError> {
         let connected = self.connection.get().await?;
+        let has_lapsed = self.until.borrow().has_passed();
         let until = deadline();
         let Incarnation { machine, number } = &self.incarnation;
         let extending = async {
@@ -275,6 +282,9 @@ impl Lease {
         };
         let is_extended = connected.within(BEAT, extending).await? > 0;
         if is_extended {
+            if has_lapsed {
+                self.lapses.send_modify(|lapses| *lapses += 1);
+            }
             self.until.send_replace(until);
         }
         Ok(is_extended)

@@ -1,7 +1,7 @@
 //! A store that a test can shut, fill and break.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -42,6 +42,7 @@ pub(super) struct GatedStore {
     pub(super) drafted: watch::Sender<usize>,
     /// The end of the lease; `None` if the logs have none.
     lease: Arc<Mutex<Option<Deadline>>>,
+    lapses: Arc<AtomicU64>,
     /// Another machine owns the sessions while this is set.
     pub(super) taken: Arc<AtomicBool>,
 }
@@ -67,6 +68,7 @@ impl GatedStore {
             drafts_seem_to_fail: Arc::default(),
             drafted: watch::Sender::new(0),
             lease: Arc::default(),
+            lapses: Arc::default(),
             taken: Arc::default(),
         }
     }
@@ -74,6 +76,11 @@ impl GatedStore {
     /// The logs have a lease that lasts this long.
     pub(super) fn lease(&self, time: Duration) {
         *self.lease.lock().unwrap() = Some(Deadline::after(time));
+    }
+
+    /// The lease ends, and is extended before anything has noticed that.
+    pub(super) fn lapse(&self) {
+        self.lapses.fetch_add(1, Ordering::SeqCst);
     }
 
     /// Waits until a save is tried after the first `tries`.
@@ -146,6 +153,10 @@ impl LogLayer for GatedLog {
 
     fn until(&self) -> Option<Deadline> {
         *self.door.lease.lock().unwrap()
+    }
+
+    fn lapses(&self) -> u64 {
+        self.door.lapses.load(Ordering::SeqCst)
     }
 
     fn append(&self, after: u64, facts: Vec<Arc<Event>>, summary: SessionSummary) -> Stored<()> {

@@ -183,6 +183,28 @@ async fn running_work_ends_with_the_lease_and_no_more_begins() {
     assert_eq!(calls.load(Ordering::SeqCst), 1);
 }
 
+/// As after the machine slept: another one may have owned the session.
+#[tokio::test]
+async fn running_work_ends_with_a_lease_that_is_extended_too_late() {
+    let door = store(true);
+    door.lapse();
+    let harness = harness(&door);
+    let live = harness.model.then_live();
+    let session = harness.open().await;
+    let mut events = harness.watch(&session).await;
+    session.prompt("go").await.unwrap();
+    events.step_started().await;
+    door.lapse();
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Interrupted);
+    drop(live);
+    // The next turn begins under the new lease.
+    harness.model.then(reply().text("done"));
+    session.prompt("again").await.unwrap();
+    let mut events = harness.watch(&session).await;
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Interrupted, "the past one");
+    assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
+}
+
 #[tokio::test]
 async fn an_open_confirm_outlives_the_lease() {
     let door = store(true);
