@@ -8,7 +8,9 @@ use std::net::TcpListener;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::Instant;
 
+use holdpoint_session::testing::patience;
 use rustix::process::{Pid, Signal, getuid, kill_process};
 use tempfile::TempDir;
 
@@ -94,6 +96,69 @@ impl PostgresServer {
         server
     }
 
+    /// Starts a standby of this server, without a port. From now on, a commit is acknowledged when both
+    /// have it.
+    ///
+    /// # Panics
+    /// If the standby does not start.
+    #[must_use]
+    pub fn standby(&self) -> Self {
+        let mut backup = as_user("pg_basebackup");
+        backup.args(["--checkpoint=fast", "--no-sync", "--write-recovery-conf"]);
+        backup.args(["--username", USER, "--host"]).arg(self.folder.path());
+        let standby = Self::of(|data| drop(output(backup.arg("--pgdata").arg(data))), &[]);
+        self.query("postgres", "ALTER SYSTEM SET synchronous_standby_names = '*'");
+        self.query("postgres", "SELECT pg_reload_conf()");
+        let by = Instant::now() + patience();
+        let synchronous = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'";
+        while self.query("postgres", synchronous) != "1" {
+            assert!(Instant::now() < by, "the standby does not follow");
+        }
+        standby
+    }
+
+    /// Makes this standby the primary server.
+    ///
+    /// # Panics
+    /// If that fails.
+    pub fn promote(&self) {
+        assert_eq!(self.query("postgres", "SELECT pg_promote()"), "t");
+    }
+
+    /// The folder of the server's socket, which is its `host` in a connection string.
+    #[must_use]
+    pub fn host(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Everything in a database, as `pg_dump` writes it.
+    ///
+    /// # Panics
+    /// If the database can't be read.
+    #[must_use]
+    pub fn dump(&self, database: &str) -> String {
+        let mut dump = Command::new(program("pg_dump"));
+        dump.args(["--username", USER, "--dbname", database, "--host"]).arg(self.folder.path());
+        output(&mut dump)
+    }
+
+    /// Flips a bit of the file with the rows of a table, as a fault of a disk would: that with this
+    /// number, counted modulo the size of the file. The server is stopped for it.
+    ///
+    /// # Panics
+    /// If there is no such table, or the server does not start.
+    pub fn flip_bit(&mut self, database: &str, table: &str, bit: usize) {
+        let path = self.query(database, &format!("SELECT pg_relation_filepath('{table}')"));
+        let path = self.folder.path().join("data").join(path);
+        // The server writes everything to its files before it ends.
+        self.end(Signal::INT);
+        let mut bytes = fs::read(&path).expect("the file of the table");
+        let byte = bit / 8 % bytes.len();
+        bytes[byte] ^= 1 << (bit % 8);
+        fs::write(&path, bytes).expect("the changed file");
+        self.restart();
+    }
+
     /// The connection string of a database over loopback, with this name of the server.
     ///
     /// # Panics
@@ -120,15 +185,12 @@ impl PostgresServer {
     /// # Panics
     /// If the statement fails.
     pub fn query(&self, database: &str, statement: &str) -> String {
-        let ran = Command::new(program("psql"))
-            .args(["--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--host"])
+        let mut psql = Command::new(program("psql"));
+        psql.args(["--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--host"])
             .arg(self.folder.path())
             .args(["--username", USER, "--dbname", database, "--command", statement])
-            .args(self.port.map(|port| format!("--port={port}")))
-            .output()
-            .expect("psql");
-        assert!(ran.status.success(), "{statement}: {}", String::from_utf8_lossy(&ran.stderr));
-        String::from_utf8_lossy(&ran.stdout).trim_end().to_owned()
+            .args(self.port.map(|port| format!("--port={port}")));
+        output(&mut psql).trim_end().to_owned()
     }
 
     /// Kills the server, as a loss of power would.
@@ -213,12 +275,9 @@ fn prepared(cache: &Path) -> PathBuf {
     let folder = TempDir::new().expect("a folder");
     own(folder.path());
     let data = folder.path().join("data");
-    let made = as_user("initdb")
-        .args(["--data-checksums", "--no-sync", "--auth=trust", "--username", USER, "--pgdata"])
-        .arg(&data)
-        .output()
-        .expect("initdb");
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let mut initdb = as_user("initdb");
+    initdb.args(["--data-checksums", "--no-sync", "--auth=trust", "--username", USER, "--pgdata"]);
+    output(initdb.arg(&data));
     // Another test may do the same at this moment.
     let unfinished = cache.join(format!("postgres-data-{}", std::process::id()));
     copy(&data, &unfinished);
@@ -283,6 +342,14 @@ pub fn path() -> OsString {
     path.push(":");
     path.push(std::env::var_os("PATH").unwrap_or_default());
     path
+}
+
+/// Runs a program to its end, and returns its output.
+fn output(command: &mut Command) -> String {
+    let ran = command.output().expect("a program of PostgreSQL");
+    let error = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success(), "{command:?}: {error}");
+    String::from_utf8_lossy(&ran.stdout).into_owned()
 }
 
 /// A program of PostgreSQL: that of the newest version in the place where Debian keeps them, else the

@@ -3,15 +3,17 @@
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 use futures_util::FutureExt;
+use futures_util::future::join_all;
 use holdpoint_common::api::SessionNews;
 use holdpoint_common::{
-    Away, Body, Certificates, Delta, OpenSession, Outcome, SessionError, SessionId, SessionStatus,
-    SessionSummary, Timestamp,
+    Away, Body, Certificates, Delta, Fact, OpenSession, Outcome, PromptId, SessionError, SessionId,
+    SessionStatus, SessionSummary, Timestamp, TurnFact, TurnId,
 };
 use holdpoint_session::store::{
-    Copied, Memory, Page, Postgres, SessionLog, SessionStore, Sqlite, copy_session,
+    Copied, Memory, NewLog, Page, Postgres, SessionLog, SessionStore, Sqlite, copy_session,
 };
 use holdpoint_session::testing::{
     Harness, LogLayer, Recorder, StoreLayer, Stored, reply, within_patience,
@@ -19,6 +21,8 @@ use holdpoint_session::testing::{
 use holdpoint_session::{AttachFrom, ClientEnd, SessionHandle};
 use holdpoint_tests::postgres_server::PostgresServer;
 use holdpoint_tools::testing::rounds;
+
+use crate::store::{event, id, opened, prompt, summary};
 
 fn start() -> PostgresServer {
     PostgresServer::start(Path::new(env!("CARGO_TARGET_TMPDIR")))
@@ -359,4 +363,42 @@ async fn a_running_machine_shows_the_sessions_of_others_and_ends_the_work_of_a_l
     assert!(cut.away.is_some_and(|away| away.seen.is_some()), "{:?}", cut.away);
     assert_eq!(cut.last_turn.unwrap().outcome, Outcome::Interrupted);
     drop(live);
+}
+
+#[tokio::test]
+async fn all_sessions_of_a_dead_machine_are_taken_and_their_turns_end() {
+    let server = start();
+    let url = server.database("fleet");
+    let count = rounds(50, 1_000);
+    let dead = Postgres::connect(&url, &Certificates::default(), &crate::store::machine("m1"))
+        .await
+        .unwrap();
+    let sessions = (0..count).map(|n| id(&format!("s{n}"))).map(async |session| {
+        let running = SessionSummary { status: SessionStatus::Running, ..summary(&session, "") };
+        let log = dead.create(&session, NewLog::default()).await.unwrap();
+        let turn = TurnFact::Started { turn: TurnId(1), prompt: PromptId(1) };
+        let mut started = (*event(3, Fact::Turn(turn))).clone();
+        started.turn = Some(TurnId(1));
+        let facts = vec![opened(&session, 1), prompt(2, "go"), Arc::new(started)];
+        log.append(0, facts, running).await.unwrap();
+        log
+    });
+    let logs = join_all(sessions).await;
+    let (two, three) = (machine(&url, "m2").await, machine(&url, "m3").await);
+    // Waits until they have looked for unfinished sessions, which m1 still has.
+    for machine in [&two, &three] {
+        machine.sessions().get("s0").await.unwrap_err();
+    }
+    end_lease(&server, "m1");
+    let begun = Instant::now();
+    let rows = |of: &str| server.query("fleet", &format!("SELECT count(*) FROM holdpoint.{of}"));
+    within_patience("the takeover", async {
+        while rows("sessions WHERE owner IS NOT NULL") != "0" {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    println!("{count} sessions were taken in {:?}", begun.elapsed());
+    assert_eq!(rows("facts WHERE event LIKE '%turnFinished%'"), count.to_string());
+    drop(logs);
 }

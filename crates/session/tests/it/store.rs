@@ -16,7 +16,7 @@ use holdpoint_common::{
 };
 use holdpoint_session::store::Machine;
 
-fn id(text: &str) -> SessionId {
+pub(crate) fn id(text: &str) -> SessionId {
     text.parse().unwrap()
 }
 
@@ -31,7 +31,7 @@ pub(crate) fn machine(name: &str) -> Machine {
     }
 }
 
-fn opened(session: &SessionId, seq: u64) -> Arc<Event> {
+pub(crate) fn opened(session: &SessionId, seq: u64) -> Arc<Event> {
     let settings = SessionSettings {
         id: session.clone(),
         name: "demo".into(),
@@ -48,7 +48,7 @@ fn opened(session: &SessionId, seq: u64) -> Arc<Event> {
     event(seq, Fact::Session(SessionFact::Opened { settings }))
 }
 
-fn prompt(seq: u64, text: &str) -> Arc<Event> {
+pub(crate) fn prompt(seq: u64, text: &str) -> Arc<Event> {
     let fact = Fact::Prompt(PromptFact::Accepted {
         prompt: holdpoint_common::PromptId(1),
         text: text.into(),
@@ -59,7 +59,7 @@ fn prompt(seq: u64, text: &str) -> Arc<Event> {
     event(seq, fact)
 }
 
-fn event(seq: u64, fact: Fact) -> Arc<Event> {
+pub(crate) fn event(seq: u64, fact: Fact) -> Arc<Event> {
     Arc::new(Event {
         seq,
         at: Timestamp(1_790_000_000_000 + seq),
@@ -69,7 +69,7 @@ fn event(seq: u64, fact: Fact) -> Arc<Event> {
     })
 }
 
-fn summary(session: &SessionId, title: &str) -> SessionSummary {
+pub(crate) fn summary(session: &SessionId, title: &str) -> SessionSummary {
     SessionSummary {
         id: session.clone(),
         name: "demo".into(),

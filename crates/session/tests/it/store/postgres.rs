@@ -1,5 +1,8 @@
 //! Owners and leases of sessions in PostgreSQL, and faults of the server.
 
+mod failover;
+mod races;
+
 use std::path::Path;
 
 use holdpoint_common::{Certificates, Delta, Fact, SessionFact, SessionId, SessionSummary, Who};
@@ -8,6 +11,7 @@ use holdpoint_session::store::{
 };
 use holdpoint_tests::postgres_server::PostgresServer;
 use holdpoint_tests::tls_server::Authority;
+use holdpoint_tools::testing::rounds;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::{event, id, machine, opened, prompt, summary};
@@ -305,7 +309,7 @@ async fn acknowledged_facts_outlive_kills_of_the_server() {
     let session = id("s");
     let log = create(&store, &session).await;
     let mut last = 1;
-    for _ in 0..5 {
+    for _ in 0..rounds(5, 20) {
         let target = last + 10;
         while last < target {
             last = append(&*log, last, &session).await.unwrap();
@@ -401,6 +405,33 @@ async fn changed_and_lost_rows_are_reported_as_gaps() {
         .collect();
     assert_eq!(gaps, [(3, 3), (5, 6), (9, 9)]);
     assert_eq!(store.gaps(&session).to_string(), "events 3, 5 to 6, 9 can't be read");
+}
+
+#[tokio::test]
+async fn a_flipped_bit_in_a_data_file_is_reported() {
+    let mut server = start(&[]);
+    let url = server.database("fleet");
+    let store = connect(&url, "m1").await;
+    let session = id("s");
+    let log = create(&store, &session).await;
+    let facts = (2..=200).map(|seq| prompt(seq, &format!("text {seq}"))).collect();
+    log.append(1, facts, summary(&session, "")).await.unwrap();
+    drop(log);
+    store.close().await;
+    for _ in 0..rounds(2, 100) {
+        let bit = fastrand::usize(..);
+        server.flip_bit("fleet", "holdpoint.facts", bit);
+        let store = connect(&url, "m1").await;
+        let log = store.open(&session).await.unwrap();
+        let read = log.read(0..u64::MAX).await;
+        assert!(matches!(read, Err(StoreError::Damaged { .. })), "bit {bit}: {read:?}");
+        drop(log);
+        store.close().await;
+        server.flip_bit("fleet", "holdpoint.facts", bit);
+    }
+    let store = connect(&url, "m1").await;
+    let log = store.open(&session).await.unwrap();
+    assert_eq!(log.read(0..u64::MAX).await.unwrap().len(), 200);
 }
 
 #[tokio::test]
