@@ -1,16 +1,23 @@
 //! Several machines that keep their sessions in one database. Each machine is a world of its own.
 
+mod attached;
 mod away;
+mod cut_off;
+mod database_killed;
 mod example;
 mod forwarding;
+mod keys;
+mod load;
 mod lost_reply;
 mod moving;
 mod places;
+mod resumed;
+mod storm;
 
 use std::io::Write;
 use std::path::Path;
 use std::process::Stdio;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use holdpoint_tests::postgres_server::PostgresServer;
 use serde_json::Value;
@@ -50,6 +57,50 @@ fn listed(world: &World, name: &str) -> Value {
     sessions.iter().find(|session| session["name"] == name).cloned().unwrap_or_default()
 }
 
+/// Lets the lease of a machine end that can't renew it: its program is killed or stopped.
+fn end_lease(server: &PostgresServer, name: &str) {
+    let statement = format!("UPDATE holdpoint.machines SET until = now() WHERE name = '{name}'");
+    server.query("fleet", &statement);
+}
+
+/// Waits until other machines have taken the sessions of a machine, and returns the time that took.
+fn wait_until_taken(server: &PostgresServer, name: &str) -> Duration {
+    let begun = Instant::now();
+    let owned = format!("SELECT count(*) FROM holdpoint.sessions WHERE owner = '{name}'");
+    while server.query("fleet", &owned) != "0" {
+        assert!(begun.elapsed() < patience(), "{name} still has its sessions");
+    }
+    begun.elapsed()
+}
+
+/// Moves a session of a machine without a lease to a folder of this one, which learns within a second
+/// that the lease has ended.
+fn move_to(world: &World, session: &str) {
+    let folder = world.path("work").canonicalize().unwrap();
+    let by = Instant::now() + patience();
+    loop {
+        let ran = world.run(&["move", session, "--cwd", folder.to_str().unwrap()]);
+        if ran.code == Some(0) {
+            return;
+        }
+        assert!(Instant::now() < by, "{ran:?}");
+    }
+}
+
+/// Prints the distribution of times.
+fn print_times(of: &str, mut times: Vec<Duration>) {
+    times.sort();
+    if let Some(longest) = times.last() {
+        let at = |percent: usize| times[(times.len() - 1) * percent / 100];
+        println!(
+            "{of}: {} times, {:?} p50, {:?} p99, {longest:?} at most",
+            times.len(),
+            at(50),
+            at(99)
+        );
+    }
+}
+
 /// Waits for the end of a stream of events, in which the numbers rise.
 fn end_in_order(attached: Running) {
     let (status, seen, err) = attached.end();
@@ -68,9 +119,14 @@ fn machine(world: &World, name: &str) -> Value {
 /// Waits until a machine has given back its lease. A daemon that stops does not wait for a slow
 /// database for long; then the lease ends by itself.
 fn wait_until_gone(world: &World, name: &str) {
+    wait_until(world, name, false);
+}
+
+/// Waits until a machine has a lease, or has none.
+fn wait_until(world: &World, name: &str, responds: bool) {
     let by = Instant::now() + patience();
-    while machine(world, name)["responds"] != false {
-        assert!(Instant::now() < by, "{name} still responds");
+    while machine(world, name)["responds"] != responds {
+        assert!(Instant::now() < by, "{name} responds: {}", !responds);
     }
 }
 

@@ -10,7 +10,7 @@
 
 mod client;
 mod gauge;
-mod ledger;
+pub(crate) mod ledger;
 mod log;
 mod person;
 

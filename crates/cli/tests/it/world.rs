@@ -129,7 +129,13 @@ impl World {
 
     /// Starts to follow a session.
     pub(crate) fn follow(&self, session: &str) -> Running {
-        Running::of(self.command(&["logs", session, "--json", "--follow"]))
+        self.follow_after(session, 0)
+    }
+
+    /// Starts to follow a session after the event with this number.
+    pub(crate) fn follow_after(&self, session: &str, after: u64) -> Running {
+        let after = after.to_string();
+        Running::of(self.command(&["logs", session, "--json", "--follow", "--after", &after]))
     }
 }
 
@@ -186,6 +192,12 @@ impl Running {
     /// Reads events until one matches `wanted`.
     #[track_caller]
     pub(crate) fn wait_for(&mut self, what: &str, wanted: impl Fn(&Event) -> bool) {
+        let found = self.reaches(wanted);
+        assert!(found, "the program ended before {what}: {:#?}", self.seen);
+    }
+
+    /// Reads events until one matches `wanted`. Returns `false` if the program ends before.
+    pub(crate) fn reaches(&mut self, wanted: impl Fn(&Event) -> bool) -> bool {
         let mut line = String::new();
         while self.events.read_line(&mut line).unwrap() > 0 {
             let event: Event = serde_json::from_str(&line).unwrap();
@@ -193,10 +205,10 @@ impl Running {
             let found = wanted(&event);
             self.seen.push(event);
             if found {
-                return;
+                return true;
             }
         }
-        panic!("the program ended before {what}: {:#?}", self.seen);
+        false
     }
 
     /// Waits until a tool has printed this.

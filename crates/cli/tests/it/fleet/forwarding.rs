@@ -1,9 +1,11 @@
 //! Commands for a session that is live on another machine.
 
+use std::net::TcpListener;
 use std::process::Command;
 use std::time::Instant;
 
 use holdpoint_common::{Body, Event, Fact, TurnFact};
+use holdpoint_tests::tls_server::TlsServer;
 use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -248,6 +250,29 @@ fn only_machines_of_the_fleet_are_served_and_only_for_sessions() {
     while ask(session, ours, &[]).code == Some(0) {
         assert!(Instant::now() < by, "m2 is still served");
     }
+}
+
+#[test]
+fn a_server_with_the_address_of_a_machine_gets_no_request_of_the_others() {
+    let (server, url) = database();
+    let (one, two) = (reachable(&url, "m1"), reachable(&url, "m2"));
+    one.run(&["new", "--name", "shared"]).code(0);
+    two.run(&["prompt", "shared", "say Hello."]).code(0);
+    // Behind it is nothing.
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let other = TlsServer::before(closed).address;
+    let statement = format!("UPDATE holdpoint.machines SET address = '{other}' WHERE name = 'm1'");
+    server.query("fleet", &statement);
+    // The machine learns the address soon.
+    let by = Instant::now() + patience();
+    let refused = loop {
+        let ran = two.run(&["prompt", "shared", "say Hello."]);
+        if ran.code != Some(0) {
+            break ran.err;
+        }
+        assert!(Instant::now() < by, "{ran:?}");
+    };
+    assert!(refused.contains(&other.to_string()) && refused.contains("certificate"), "{refused}");
 }
 
 #[test]
