@@ -2072,8 +2072,8 @@ export interface Answered {
    */
   saved: boolean
   /**
-   * Name of the machine that does not respond, if the answer takes effect only when the session is
-   * opened there.
+   * Name of the machine, or of the place, that is the session's home, if the answer takes effect only
+   * when the session is opened there: no machine with it responds.
    */
   away?: string | null
 }
