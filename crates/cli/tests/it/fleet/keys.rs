@@ -31,7 +31,7 @@ fn a_dump_of_the_database_contains_no_key() {
         "[limits]\nmodel_retry_ms = 1\n[providers.openai]\nbase_url = '{base_url}'\napi_key = '{IN_CONFIG}'\n"
     ));
     // The provider repeats the key in an error.
-    let error = format!("the key {IN_CONFIG} has no access");
+    let error = format!("the key {IN_CONFIG} is not valid");
     model.reply(Reply::text(["First", "."])).reply(Reply::status(401, &[], &error));
     one.run(&["run", "--model", "openai/x", "--name", "config", "go"]).code(0);
     sent(0, IN_CONFIG);
@@ -46,7 +46,7 @@ fn a_dump_of_the_database_contains_no_key() {
     sent(2, IN_ENV);
 
     let dump = server.dump("fleet");
-    for text in ["First.", "has no access", "Second.", "BEGIN CERTIFICATE"] {
+    for text in ["First.", "is not valid", "Second.", "BEGIN CERTIFICATE"] {
         assert!(dump.contains(text), "{text}: {dump}");
     }
     for key in [IN_CONFIG, IN_ENV, &private_key(&one), &private_key(&two)] {
