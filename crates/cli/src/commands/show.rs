@@ -74,15 +74,7 @@ fn lines(snapshot: &Snapshot, summary: &SessionSummary) -> Vec<(&'static str, St
     let mut lines = vec![
         ("session", format!("{} ({})", settings.name, settings.id)),
         ("title", snapshot.title.clone()),
-        (
-            "status",
-            format!(
-                "{}{} for {}",
-                presence(summary),
-                status_with_reason(summary),
-                age(snapshot.since)
-            ),
-        ),
+        ("status", status(summary, snapshot.since)),
         ("folder", folder(summary)),
         ("model", settings.model.clone()),
         ("asks", settings.asks.to_string()),
@@ -153,6 +145,10 @@ fn lines(snapshot: &Snapshot, summary: &SessionSummary) -> Vec<(&'static str, St
         lines.push(("saved", format!("no: {reason}")));
     }
     lines
+}
+
+fn status(summary: &SessionSummary, since: Timestamp) -> String {
+    format!("{}{} for {}", presence(summary), status_with_reason(summary), age(since))
 }
 
 fn instruction_line(file: &InstructionFile) -> (&'static str, String) {
