@@ -2073,7 +2073,7 @@ export interface Answered {
   saved: boolean
   /**
    * Name of the machine, or of the place, that is the session's home, if the answer takes effect only
-   * when the session is opened there: no machine with it responds.
+   * when the session is opened there: no machine with it responds to this one.
    */
   away?: string | null
 }

@@ -232,7 +232,7 @@ pub struct Answered {
     /// Whether the answer is saved on disk.
     pub saved: bool,
     /// Name of the machine, or of the place, that is the session's home, if the answer takes effect only
-    /// when the session is opened there: no machine with it responds.
+    /// when the session is opened there: no machine with it responds to this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub away: Option<String>,
 }

@@ -27,7 +27,7 @@ impl Handler<CheckOwner> for SessionActor {
     type Result = ();
 
     fn handle(&mut self, _: CheckOwner, ctx: &mut Self::Context) {
-        // Only the owner can reserve numbers, and be it none.
+        // Only the owner can reserve numbers, even zero of them.
         let checking = self.log.reserve(0).into_actor(self).map(|checked, actor, ctx| {
             if let Err(error) = checked {
                 actor.end_if_fenced(&error, ctx);

@@ -10,6 +10,8 @@ use holdpoint_common::{
     SessionFact, SessionId, SessionSettings, Supplies, Who, check_name,
 };
 
+use tokio::time::timeout;
+
 use super::Live;
 use super::folder::resolve_folder;
 use super::lifecycle::IfSaved;
@@ -32,6 +34,9 @@ use crate::store::{Home, NewLog, Numbers, SessionLog, StoreError};
 /// between two looks.
 const RELEASE_LIMIT: Duration = Duration::from_secs(5);
 const RELEASE_PAUSE: Duration = Duration::from_millis(20);
+
+/// How long the file system of a place may take to find a folder.
+const PLACE_LIMIT: Duration = Duration::from_secs(5);
 
 impl Registry {
     /// Opens a new session.
@@ -191,15 +196,19 @@ impl Registry {
             let workspace = resolve_folder(engine, known.clone()).await.unwrap_or(known);
             return Ok((loaded, workspace));
         };
-        // It may not be mounted here. Then another machine can open the session.
-        let session = id.clone();
-        let workspace =
-            self.resolve_workspace(shared.into()).await.map_err(|error| match error {
-                SessionError::Workspace { path, message } => {
-                    SessionError::PlaceUnusable { session, path, message }
-                }
-                error => error,
-            })?;
+        // It may not be mounted here, or hang. Then another machine can open the session.
+        let unusable = |message: String| {
+            let (session, path) = (id.clone(), shared.clone());
+            SessionError::PlaceUnusable { session, path, message }
+        };
+        let resolving = timeout(PLACE_LIMIT, self.resolve_workspace(PathBuf::from(&shared)));
+        let workspace = match resolving.await {
+            Ok(Ok(workspace)) if workspace == shared => workspace,
+            Ok(Ok(workspace)) => return Err(unusable(format!("a link leads to {workspace}"))),
+            Ok(Err(SessionError::Workspace { message, .. })) => return Err(unusable(message)),
+            Ok(Err(error)) => return Err(error),
+            Err(_) => return Err(unusable(format!("no answer in {PLACE_LIMIT:?}"))),
+        };
         if *loaded.state.settings().workspace == *workspace {
             return Ok((loaded, workspace.into()));
         }

@@ -27,6 +27,7 @@ impl State {
             self.last = self.last.max(*to);
             // The lost facts may include a prompt, a run or a turn.
             self.last_work = self.last;
+            self.continues = false;
             self.lost.add(to.saturating_sub(*from).saturating_add(1));
             self.gaps.add(Gap { from: *from, to: *to });
         }
@@ -86,6 +87,13 @@ impl State {
             SessionFact::Moved { workspace, .. } => {
                 Arc::make_mut(&mut self.settings).workspace.clone_from(workspace);
                 (self.continues, self.turn_moved) = (true, self.turn().is_some());
+                // They were approved for another folder, and are asked about again.
+                let calls = self.turn_mut().into_iter().flat_map(|turn| &mut turn.calls);
+                for (_, stage) in
+                    calls.filter(|(_, stage)| matches!(stage, CallStage::Approved { .. }))
+                {
+                    *stage = CallStage::Proposed;
+                }
             }
             SessionFact::ModelChanged { model, .. } => {
                 Arc::make_mut(&mut self.settings).model.clone_from(model);

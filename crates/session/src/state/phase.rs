@@ -85,13 +85,6 @@ pub struct Cut {
     pub stopping: bool,
 }
 
-impl CallStage {
-    /// Whether the call waits for an answer to its Confirm, or for its start or end after the answer.
-    pub(super) fn is_asked_or_answered(&self) -> bool {
-        matches!(self, Self::Asking | Self::Approved { .. } | Self::Denied { .. })
-    }
-}
-
 impl Turn {
     pub(super) fn call(&self, id: CallId) -> Option<&(ToolCall, CallStage)> {
         self.calls.iter().find(|(call, _)| call.id == id)

@@ -302,7 +302,7 @@ impl SessionStore for Postgres {
         self.read(|done| Read::List { done })
     }
 
-    /// Also when another machine responds no more, or again, and every few seconds: a notification can
+    /// Also when another machine stops or starts to respond, and every few seconds: a notification can
     /// be lost.
     fn changes(&self) -> BoxStream<'static, StoreChange> {
         let LeaseView { abandoned, others, lapses, .. } = self.lease.clone();

@@ -49,13 +49,10 @@ impl State {
         if can_be_held && self.is_held() {
             return true;
         }
-        let mut stages = turn.calls.iter().map(|(_, stage)| stage);
-        if self.continues {
-            // No actor has seen the answers yet.
-            !is_between_steps && stages.all(CallStage::is_asked_or_answered)
-        } else {
-            turn.has_open_confirm() && stages.all(|stage| *stage != CallStage::Started)
-        }
+        let has_begun = turn.calls.iter().any(|(_, stage)| *stage == CallStage::Started);
+        // No actor has seen the answers yet.
+        let is_answered_away = self.continues && !turn.calls.is_empty();
+        (turn.has_open_confirm() || is_answered_away) && !has_begun
     }
 
     fn is_held(&self) -> bool {

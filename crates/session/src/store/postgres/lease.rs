@@ -271,7 +271,6 @@ impl Lease {
     /// Extends the lease. Returns `false` if another start of this machine has it.
     async fn extend(&mut self) -> Result<bool, StoreError> {
         let connected = self.connection.get().await?;
-        let has_lapsed = self.until.borrow().has_passed();
         let until = deadline();
         let Incarnation { machine, number } = &self.incarnation;
         let extending = async {
@@ -282,7 +281,8 @@ impl Lease {
         };
         let is_extended = connected.within(BEAT, extending).await? > 0;
         if is_extended {
-            if has_lapsed {
+            // Also while this was sent.
+            if self.until.borrow().has_passed() {
                 self.lapses.send_modify(|lapses| *lapses += 1);
             }
             self.until.send_replace(until);

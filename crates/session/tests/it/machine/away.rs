@@ -1,6 +1,10 @@
 //! Answers to the asks of a session whose machine does not respond, and the restore that follows.
 
-use holdpoint_common::{Answer, AsksMode, HoldState, RestoreCause, SessionStatus, TurnId};
+use std::sync::Arc;
+
+use holdpoint_common::{
+    Answer, AsksMode, Body, Delta, Event, HoldState, RestoreCause, SessionStatus, Timestamp, TurnId,
+};
 use holdpoint_session::state::{Effect, Gate, GateReply, Handover, Phase, Report};
 
 use super::bench::{Bench, ann, answer, ben, confirm, gate, prompt, report, restored};
@@ -99,10 +103,36 @@ fn t_only_the_first_opening_continues_a_turn_that_was_answered_while_away() {
 }
 
 #[test]
-fn t_a_session_that_was_answered_while_away_can_move_with_its_answer() {
-    let mut bench = approved_away(cut_with_confirms(1));
-    let moved = bench.take(Input::Move { workspace: "/elsewhere".to_owned(), by: ben() }).unwrap();
-    assert_eq!(moved.reply, Reply::Handover(Handover::Done));
-    let mut bench = bench.with([restored(RestoreCause::Unloaded)]);
+fn t_a_call_that_was_approved_while_away_is_asked_about_again_in_another_folder() {
+    let moved = |answer| {
+        let mut bench = answered_away(cut_with_confirms(1), answer);
+        let to = Input::Move { workspace: "/elsewhere".to_owned(), by: ben() };
+        assert_eq!(bench.take(to).unwrap().reply, Reply::Handover(Handover::Done));
+        bench.with([restored(RestoreCause::Unloaded)])
+    };
+    let mut bench = moved(Answer::Approve { always: false });
+    // Its effect is shown in the same words.
+    assert_eq!(reply_of_gate(&mut bench, CALL), GateReply::Wait);
+    let ask = bench.state.asks()[0].id.clone();
+    let answer = Answer::Approve { always: false };
+    let mut bench = bench.with([Input::Answer { ask, answer, by: ann() }]);
     assert_eq!(reply_of_gate(&mut bench, CALL), GateReply::Go);
+    let mut bench = moved(Answer::Deny { reason: None, always: false });
+    assert!(matches!(reply_of_gate(&mut bench, CALL), GateReply::Denied { .. }));
+}
+
+#[test]
+fn t_a_lost_fact_ends_a_turn_that_was_answered_while_away() {
+    let mut bench = approved_away(cut_with_confirms(1));
+    let gap = Delta::Gap { from: bench.next, to: bench.next + 1 };
+    bench.state.apply(&Arc::new(Event {
+        seq: bench.next,
+        at: Timestamp(bench.now),
+        turn: None,
+        step: None,
+        body: Body::Delta(gap),
+    }));
+    bench.next += 2;
+    let bench = bench.with([restored(RestoreCause::Unloaded)]);
+    assert!(matches!(bench.state.phase(), Phase::Idle), "{:?}", bench.state.phase());
 }
