@@ -357,6 +357,7 @@ test('m_f1_every_declared_error_code_is_thrown', () => {
     unknownMachine: 'a machine of no fleet (the Rust tests of fleets)',
     machineUnreachable: 'a machine that does not listen (the Rust tests of fleets)',
     homeAway: 'a folder of another machine (the Rust tests of fleets)',
+    placeUnusable: 'a shared folder that this machine lacks (the Rust tests of fleets)',
   }
   const left = named.filter((code) => !thrownCodes.has(code) && !(code in elsewhere))
   assert.deepEqual(left, program ? [] : ['damaged', 'tooManyStreams', 'disconnected', 'fromTool'])
