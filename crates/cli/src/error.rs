@@ -187,8 +187,8 @@ fn hint(error: &SessionError) -> Option<&str> {
              session to a folder of this one"
         }
         SessionError::PlaceUnusable { .. } => {
-            "mount the file system of the place, or correct `[fleet] places` in the configuration and \
-             run `holdpoint daemon restart`"
+            "mount the file system of the place on that machine, or correct `[fleet] places` in its \
+             configuration and run `holdpoint daemon restart`"
         }
         SessionError::ModelSetup { .. }
         | SessionError::UnknownEvent { .. }

@@ -154,12 +154,14 @@ pub enum SessionError {
         /// Name of the machine, or of the place, with the workspace.
         home: String,
     },
-    /// The session works in a place, and its folder there can't be used on this machine.
-    #[error("session {session} works in a place, and can't work in {path}: {message}")]
+    /// The session works in a place, and its folder there can't be used on a machine that has the place.
+    #[error("session {session} can't work in {path} on the machine `{machine}`: {message}")]
     PlaceUnusable {
         /// Id of the session.
         session: SessionId,
-        /// Path of the folder on this machine.
+        /// Name of the machine that was to open the session.
+        machine: String,
+        /// Path of the folder on that machine.
         path: String,
         /// Reason why it can't be used.
         message: String,

@@ -400,8 +400,8 @@ pub struct SessionSummary {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Away {
-    /// Time of the machine's last heartbeat or clean stop, by the clock of the database server;
-    /// absent if the machine is not in the fleet any more.
+    /// Time of the machine's last heartbeat or clean stop, by the clock of this one; absent if the
+    /// machine is not in the fleet any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<Timestamp>,
 }

@@ -261,6 +261,9 @@ pub trait SessionPast: Send + Sync + 'static {
 
 /// The log of one session, as its owner writes it.
 pub trait SessionLog: SessionPast {
+    /// The past of the session, for readers. They may keep it: it does not make this machine the owner.
+    fn past(self: Arc<Self>) -> Arc<dyn SessionPast>;
+
     /// Until when no other machine can own the session; later, if the lease of this machine is
     /// extended meanwhile. `None` in a store of one machine, whose sessions have no other owner.
     fn until(&self) -> Option<Deadline> {

@@ -182,8 +182,10 @@ fn answer(
             ui.json(&answered)?;
         } else {
             ui.print(&format!("answered{}\n", not_saved_suffix(answered.saved)))?;
-            if let Some(machine) = &answered.away {
-                ui.print(&format!("it takes effect when the session is opened on `{machine}`\n"))?;
+            if let Some(home) = &answered.home {
+                ui.print(&format!(
+                    "it takes effect when the session is opened at its home `{home}`\n"
+                ))?;
             }
         }
         Ok(0)

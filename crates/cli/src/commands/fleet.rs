@@ -223,7 +223,7 @@ fn leave(folders: &Folders, ui: &mut Ui) -> Result<(), CliError> {
     ui.print("this machine is in no fleet any more\n")?;
     let why = match removed {
         Ok(Removal::Removed | Removal::Unknown) => return Ok(()),
-        Ok(Removal::Responds) => "its lease has not ended yet".to_owned(),
+        Ok(Removal::HasLease) => "its lease has not ended yet".to_owned(),
         Err(error) => error.to_string(),
     };
     ui.line(Tone::Warning, &format!("the fleet still lists it, because {}", prose_line(&why)))?;
@@ -240,9 +240,9 @@ fn list(args: &ListArgs, folders: &Folders, ui: &mut Ui) -> Result<(), CliError>
     if args.json {
         let machines: Vec<_> = machines
             .iter()
-            .map(|KnownMachine { name, responds, seen, sessions, address }| {
-                json!({ "name": name, "responds": responds, "seen": seen, "sessions": sessions,
-                    "address": address })
+            .map(|KnownMachine { name, has_lease, responds, seen, sessions, address }| {
+                json!({ "name": name, "hasLease": has_lease, "responds": responds, "seen": seen,
+                    "sessions": sessions, "address": address })
             })
             .collect();
         return Ok(ui.json(&json!({ "machine": this, "machines": machines }))?);
@@ -254,7 +254,7 @@ fn list(args: &ListArgs, folders: &Folders, ui: &mut Ui) -> Result<(), CliError>
 }
 
 fn row(machine: &KnownMachine, this: &str) -> [String; 5] {
-    let KnownMachine { name, responds, seen, sessions, address } = machine;
+    let KnownMachine { name, responds, seen, sessions, address, .. } = machine;
     let note = if name == this { " (this machine)" } else { "" };
     [
         format!("{}{note}", prose_line(name)),
@@ -282,8 +282,10 @@ fn remove(
     let shown = prose_line(name);
     match removed {
         Removal::Removed => Ok(ui.print(&format!("removed: {shown}\n"))?),
-        Removal::Responds => Err(CliError::failed(format!("the machine `{shown}` responds"))
-            .hint("make it leave, with `holdpoint fleet leave` there")),
+        Removal::HasLease => {
+            Err(CliError::failed(format!("the lease of the machine `{shown}` has not ended"))
+                .hint("`holdpoint fleet leave` on that machine makes it leave the fleet"))
+        }
         Removal::Unknown => Err(CliError::failed(format!("no machine is called `{shown}`"))
             .hint("`holdpoint fleet list` lists the machines")),
     }

@@ -105,14 +105,16 @@ impl Fleet {
         self.others.borrow().iter().any(|other| other.name == machine)
     }
 
-    /// A machine with a lease that can open sessions with this home: the machine with this name, or one
-    /// that has this place.
-    pub(super) fn opener(&self, home: &str) -> Option<String> {
+    /// A machine with a lease that can open sessions with this home, other than those that were tried:
+    /// the machine with this name, or one that has this place, preferably one that can be reached.
+    pub(super) fn opener(&self, home: &str, tried: &[String]) -> Option<String> {
         let others = self.others.borrow();
-        let has = |other: &OtherMachine| {
-            other.name == home || other.places.iter().any(|place| place == home)
+        let can_open = |other: &&OtherMachine| {
+            let has_home = other.name == home || other.places.iter().any(|place| place == home);
+            has_home && other.has_lease && !tried.contains(&other.name)
         };
-        others.iter().find(|other| other.responds && has(other)).map(|other| other.name.clone())
+        let chosen = others.iter().filter(can_open).min_by_key(|other| other.address.is_none());
+        chosen.map(|other| other.name.clone())
     }
 
     /// Waits until a machine that has connected is no member any more, or has no lease.
@@ -123,11 +125,11 @@ impl Fleet {
 
     /// Waits until a machine has no lease any more.
     pub(super) async fn lost(&self, machine: &str) {
-        let responds = |others: &Arc<[OtherMachine]>| {
-            others.iter().any(|other| other.name == machine && other.responds)
+        let has_lease = |others: &Arc<[OtherMachine]>| {
+            others.iter().any(|other| other.name == machine && other.has_lease)
         };
         // The sender ends with the store, and thus after this.
-        let _ = self.others.clone().wait_for(|others| !responds(others)).await;
+        let _ = self.others.clone().wait_for(|others| !has_lease(others)).await;
     }
 
     /// Sends a request to a machine. Waits for its reply while the machine has a lease.
@@ -203,7 +205,7 @@ impl Fleet {
     ) -> Result<Endpoint, RequestFailed> {
         let mut others = self.others.clone();
         let found = |others: &Arc<[OtherMachine]>| {
-            others.iter().find(|other| other.name == machine && other.responds).cloned()
+            others.iter().find(|other| other.name == machine && other.has_lease).cloned()
         };
         let is_wanted = |others: &Arc<[OtherMachine]>| {
             found(others).is_some_and(|machine| known.is_none_or(|known| *known != machine))
@@ -221,7 +223,7 @@ impl Fleet {
 impl CallingMachine {
     fn is_among(&self, machines: &[OtherMachine]) -> bool {
         tls::with_certificate(machines, &self.certificate)
-            .is_some_and(|known| known.responds && *known.name == *self.name)
+            .is_some_and(|known| known.has_lease && *known.name == *self.name)
     }
 }
 

@@ -160,7 +160,7 @@ mod tests {
             let ask = AskId { session: session.clone(), seq: 5 };
             observe(
                 &mut state,
-                Fact::Ask(AskFact::Answered { ask, answer, by: by_setting(), away: false }),
+                Fact::Ask(AskFact::Answered { ask, answer, by: by_setting(), while_away: false }),
             );
             state.ended = Some(FollowEnd::Run(RunEnd::Done));
             assert_eq!(state.code(None), code);

@@ -123,10 +123,10 @@ fn wait_until_gone(world: &World, name: &str) {
 }
 
 /// Waits until a machine has a lease, or has none.
-fn wait_until(world: &World, name: &str, responds: bool) {
+fn wait_until(world: &World, name: &str, has_lease: bool) {
     let by = Instant::now() + patience();
-    while machine(world, name)["responds"] != responds {
-        assert!(Instant::now() < by, "{name} responds: {}", !responds);
+    while machine(world, name)["hasLease"] != has_lease {
+        assert!(Instant::now() < by, "{name} has a lease: {}", !has_lease);
     }
 }
 
@@ -167,7 +167,7 @@ fn a_fleet_machine_brings_its_sessions_and_gets_its_own_back_when_it_leaves() {
 }
 
 #[test]
-fn a_session_is_read_on_every_machine_and_runs_on_its_own() {
+fn m_i13_a_session_is_read_on_every_machine_and_runs_on_its_own() {
     let (_server, url) = database();
     let (one, two) = (member(&url, "m1"), member(&url, "m2"));
     one.run(&["new", "--name", "shared"]).code(0);
@@ -222,8 +222,8 @@ fn a_session_is_read_on_every_machine_and_runs_on_its_own() {
     two.run(&["fleet", "remove", "m1"]).code(1);
     // Its program is listed again when it starts.
     one.run(&["daemon", "start"]).code(0);
-    let responds = two.run(&["fleet", "remove", "m1"]).code(1);
-    assert!(responds.err.contains("responds"), "{}", responds.err);
+    let refused = two.run(&["fleet", "remove", "m1"]).code(1);
+    assert!(refused.err.contains("lease"), "{}", refused.err);
 }
 
 #[test]
@@ -281,7 +281,7 @@ fn a_machine_that_can_not_join_is_left_as_it_was() {
 }
 
 #[test]
-fn a_command_in_a_sandbox_reaches_neither_the_database_nor_its_address() {
+fn m_i18_a_command_in_a_sandbox_reaches_neither_the_database_nor_its_address() {
     let (_server, url) = database();
     let world = member(&url, "m1");
     let folder = url.split_whitespace().find_map(|part| part.strip_prefix("host=")).unwrap();

@@ -223,7 +223,7 @@ impl Verb for AnswerRequest {
     }
 }
 
-/// The response to an answer that took effect.
+/// The response to an answer that was accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Answered {
@@ -231,10 +231,10 @@ pub struct Answered {
     pub ask: AskId,
     /// Whether the answer is saved on disk.
     pub saved: bool,
-    /// Name of the machine, or of the place, that is the session's home, if the answer takes effect only
-    /// when the session is opened there: no machine with it responds to this one.
+    /// Name of the machine or place at which the answer takes effect, when the session is opened there;
+    /// absent for an answer that has taken effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub away: Option<String>,
+    pub home: Option<String>,
 }
 
 impl VerbReply for Answered {

@@ -305,7 +305,7 @@ kinds! {
             /// Whether the ask was answered while the session was not live and its machine did not
             /// respond. The answer takes effect when the session is opened there. Default: `false`.
             #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-            away: bool,
+            while_away: bool,
         },
         /// An ask closed without an answer.
         "askClosed" => Closed {

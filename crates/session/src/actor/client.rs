@@ -123,7 +123,7 @@ impl Handler<Attach> for SessionActor {
         self.show_clients();
         Ok(Attached {
             snapshot: self.shown.borrow().clone(),
-            log: self.log.clone(),
+            log: Arc::clone(&self.log).past(),
             older,
             summaries,
             past,

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::time::SystemTime;
 
 use holdpoint_common::api::{AnswerRequest, Answered};
-use holdpoint_common::{SessionError, SessionId, Who};
+use holdpoint_common::{SessionError, SessionId};
 
 use super::lifecycle::IfSaved;
 use super::owned::Owned;
@@ -53,11 +53,8 @@ impl Owned {
         let mut session = self.load().await?;
         let Home::Elsewhere(home) = session.home() else { return Ok(None) };
         session.end_cut_work()?;
-        // As clients of other machines are named. The process id has a meaning only here.
-        let machine = self.registry.engine.store.machine().unwrap_or_default();
-        let by = Who { name: format!("{}@{machine}", request.by.name), pid: None };
-        session.handle_input(AnswerAway(&ByClient { verb: request.verb.clone(), by }))?;
+        session.handle_input(AnswerAway(&self.as_recorded(request, &session)))?;
         self.save(session).await?;
-        Ok(Some(Answered { ask: request.verb.ask.clone(), saved: true, away: Some(home) }))
+        Ok(Some(Answered { ask: request.verb.ask.clone(), saved: true, home: Some(home) }))
     }
 }

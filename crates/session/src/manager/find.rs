@@ -118,8 +118,9 @@ impl Registry {
     }
 
     /// Forgets a session without an actor that another machine may have changed since it had one here.
+    /// Facts that were not saved here are dropped, as those of an owner that was replaced.
     fn forget_changed(&self, SavedSession { summary, home, owner, .. }: &SavedSession) {
-        if *home == Home::HERE {
+        if self.engine.store.machine().is_none() || self.lifecycle().is_live(&summary.id) {
             return;
         }
         let plain = |summary: SessionSummary| SessionSummary {
@@ -128,9 +129,7 @@ impl Registry {
             ..summary
         };
         let has_changed = self.read_record(&summary.id, |record| {
-            let shown = record.shown.borrow();
-            let known = plain(SessionSummary::from(&**shown));
-            known != plain(summary.clone()) && !self.engine.lacks_saves(&shown)
+            plain(SessionSummary::from(&**record.shown.borrow())) != plain(summary.clone())
         });
         let is_elsewhere = owner.is_some() || matches!(home, Home::Elsewhere(_));
         if is_elsewhere || has_changed == Some(true) {

@@ -10,7 +10,6 @@ use super::lifecycle::{ActorEnd, IfSaved};
 use super::owned::Owned;
 use super::registry::{Reached, Registry};
 use crate::saved::OfflineSession;
-use crate::session_env::EngineEnv;
 use crate::state::{HandOver, Handover};
 use crate::store::StoreError;
 
@@ -65,12 +64,10 @@ impl Registry {
 }
 
 /// Appends the move of a session to its log. Work that a crash has cut ends before.
-pub(super) async fn move_saved(
-    engine: &EngineEnv,
-    id: &SessionId,
+pub(super) async fn record_move(
+    mut session: OfflineSession<'_>,
     request: &HandOver,
 ) -> Result<(), SessionError> {
-    let mut session = OfflineSession::load(engine, id).await?;
     if !session.state().can_move() {
         session.end_open_work()?;
     }
@@ -81,7 +78,8 @@ pub(super) async fn move_saved(
 impl Owned {
     /// Records the move of a session that is only saved.
     async fn hand_over(self, request: &HandOver) -> Result<(), SessionError> {
-        move_saved(&self.registry.engine, &self.id, request).await?;
+        let session = OfflineSession::load(&self.registry.engine, &self.id).await?;
+        record_move(session, request).await?;
         // It is of the old folder.
         self.registry.forget_record(&self.id);
         self.registry.roster.borrow_mut().saved_changed();

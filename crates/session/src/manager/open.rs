@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use super::Live;
 use super::folder::resolve_folder;
 use super::lifecycle::IfSaved;
-use super::moving::move_saved;
+use super::moving::record_move;
 use super::owned::Owned;
 use super::registry::{Reached, Registry};
 use super::rename::check_free;
@@ -25,7 +25,7 @@ use crate::hosted::{Hosted, check_restrained};
 use crate::model::Unusable;
 use crate::names::{folder_name, fresh_id};
 use crate::sandboxes::SandboxedSession;
-use crate::saved::{LoadedSession, Tail, damaged_error, load_for_owner};
+use crate::saved::{LoadedSession, OfflineSession, Tail, damaged_error, load_for_owner};
 use crate::session_env::{SessionEnv, Worker};
 use crate::state::{HandOver, Phase, State};
 use crate::store::{Home, NewLog, Numbers, SessionLog, StoreError};
@@ -181,54 +181,61 @@ impl Registry {
 
     /// Loads a saved session and resolves its workspace.
     async fn load_saved(&self, id: &SessionId) -> Result<(LoadedSession, PathBuf), SessionError> {
-        let engine = &self.engine;
         let log = self.own_at_home(id).await?;
-        let shared = match log.home() {
-            Home::Here { shared } => shared,
-            Home::Elsewhere(home) => {
-                return Err(SessionError::HomeAway { session: id.clone(), home });
+        match log.home() {
+            Home::Elsewhere(home) => Err(SessionError::HomeAway { session: id.clone(), home }),
+            Home::Here { shared: Some(folder) } => {
+                self.check_place(id, &folder).await?;
+                let loaded = self.load_in_place(id, log, &folder).await?;
+                Ok((loaded, folder.into()))
             }
-        };
-        let loaded = load_for_owner(id, log).await?;
-        let known = PathBuf::from(&loaded.state.settings().workspace);
-        let Some(shared) = shared else {
-            // If the folder is gone, the conversation can still be read.
-            let workspace = resolve_folder(engine, known.clone()).await.unwrap_or(known);
-            return Ok((loaded, workspace));
-        };
-        // It may not be mounted here, or hang. Then another machine can open the session.
-        let unusable = |message: String| {
-            let (session, path) = (id.clone(), shared.clone());
-            SessionError::PlaceUnusable { session, path, message }
-        };
-        let resolving = timeout(PLACE_LIMIT, self.resolve_workspace(PathBuf::from(&shared)));
-        let workspace = match resolving.await {
-            Ok(Ok(workspace)) if workspace == shared => workspace,
-            Ok(Ok(workspace)) => return Err(unusable(format!("a link leads to {workspace}"))),
-            Ok(Err(SessionError::Workspace { message, .. })) => return Err(unusable(message)),
-            Ok(Err(error)) => return Err(error),
-            Err(_) => return Err(unusable(format!("no answer in {PLACE_LIMIT:?}"))),
-        };
-        if *loaded.state.settings().workspace == *workspace {
-            return Ok((loaded, workspace.into()));
+            Home::Here { shared: None } => {
+                let loaded = load_for_owner(id, log).await?;
+                let known = PathBuf::from(&loaded.state.settings().workspace);
+                // If the folder is gone, the conversation can still be read.
+                let workspace = resolve_folder(&self.engine, known.clone()).await.unwrap_or(known);
+                Ok((loaded, workspace))
+            }
         }
-        drop(loaded);
-        let log = self.record_place(id, workspace.clone()).await?;
-        Ok((load_for_owner(id, log).await?, workspace.into()))
     }
 
-    /// Records that a session continues in the folder that its place has on this machine. Work that a
-    /// crash has cut ends before.
-    async fn record_place(
+    /// Checks that a session can work in this folder of a place. The place may not be mounted, or hang.
+    /// Then another machine can open the session.
+    async fn check_place(&self, id: &SessionId, folder: &str) -> Result<(), SessionError> {
+        let resolving = timeout(PLACE_LIMIT, self.resolve_workspace(PathBuf::from(folder)));
+        let message = match resolving.await {
+            Ok(Ok(workspace)) if workspace == folder => return Ok(()),
+            Ok(Ok(workspace)) => format!("a link leads to {workspace}"),
+            Ok(Err(SessionError::Workspace { message, .. })) => message,
+            Ok(Err(error)) => return Err(error),
+            Err(_) => format!("no answer in {PLACE_LIMIT:?}"),
+        };
+        let machine = self.engine.store.machine().unwrap_or_default().to_owned();
+        Err(SessionError::PlaceUnusable {
+            session: id.clone(),
+            machine,
+            path: folder.to_owned(),
+            message,
+        })
+    }
+
+    /// Loads a session that continues in the folder that its place has on this machine. If it was in
+    /// another one, that is recorded; work that a crash has cut ends before.
+    async fn load_in_place(
         &self,
         id: &SessionId,
-        workspace: String,
-    ) -> Result<Arc<dyn SessionLog>, SessionError> {
-        let store = &self.engine.store;
-        let machine = store.machine().map(str::to_owned);
+        log: Arc<dyn SessionLog>,
+        folder: &str,
+    ) -> Result<LoadedSession, SessionError> {
+        let loaded = load_for_owner(id, Arc::clone(&log)).await?;
+        if *loaded.state.settings().workspace == *folder {
+            return Ok(loaded);
+        }
+        let machine = self.engine.store.machine().map(str::to_owned);
         let by = Who::named("holdpoint");
-        move_saved(&self.engine, id, &HandOver { machine, workspace, by }).await?;
-        Ok(store.own(id).await?)
+        let request = HandOver { machine, workspace: folder.to_owned(), by };
+        record_move(OfflineSession::of(&self.engine, loaded), &request).await?;
+        load_for_owner(id, log).await
     }
 
     /// The environment of a session that is opened again.

@@ -5,13 +5,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use holdpoint_common::api::{CloseRequest, RenameRequest};
-use holdpoint_common::{EndedProcesses, Outcome, Refused, SessionError, SessionId};
+use holdpoint_common::{EndedProcesses, Outcome, Refused, SessionError, SessionId, Who};
 use tokio::sync::oneshot;
 
 use super::lifecycle::Input;
 use super::registry::Registry;
 use crate::saved::OfflineSession;
 use crate::state::{ByClient, Phase, Report, RunnerReport};
+use crate::store::Home;
 
 /// A session without an actor, for one caller. Dropping it lets the next caller have the session.
 pub(super) struct Owned {
@@ -38,7 +39,7 @@ impl Owned {
     /// Closes the session: its queued prompts are handed back, and its asks are closed.
     pub(super) async fn close(self, request: &ByClient<CloseRequest>) -> Result<(), SessionError> {
         let mut session = self.load().await?;
-        session.handle_input(request)?;
+        session.handle_input(&self.as_recorded(request, &session))?;
         if let Phase::Interrupting(turn, _) = session.state().phase() {
             // There is no runner to wait for.
             let turn = turn.id;
@@ -58,8 +59,25 @@ impl Owned {
         request: &ByClient<RenameRequest>,
     ) -> Result<(), SessionError> {
         let mut session = self.load().await?;
-        session.handle_input(request)?;
+        session.handle_input(&self.as_recorded(request, &session))?;
         self.save(session).await
+    }
+
+    /// A request as it is recorded. On a machine that is not the session's home, its client is named as
+    /// clients of other machines are: the id of a process has a meaning only on its machine.
+    pub(super) fn as_recorded<V: Clone>(
+        &self,
+        request: &ByClient<V>,
+        session: &OfflineSession<'_>,
+    ) -> ByClient<V> {
+        let mut request = request.clone();
+        if let (Home::Elsewhere(_), Some(machine)) =
+            (session.home(), self.registry.engine.store.machine())
+        {
+            let name = format!("{}@{machine}", request.by.name);
+            request.by = Who { name, pid: None };
+        }
+        request
     }
 
     pub(super) async fn delete(self) -> Result<(), SessionError> {

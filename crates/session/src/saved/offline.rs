@@ -31,20 +31,23 @@ impl<'a> OfflineSession<'a> {
     /// Loads the session from its log.
     pub(crate) async fn load(engine: &'a EngineEnv, id: &SessionId) -> Result<Self, SessionError> {
         let log = engine.store.own(id).await?;
-        let LoadedSession { log, state, draft, next, .. } = load_for_owner(id, log).await?;
-        let numbers = Numbers::unreserved_from(next);
-        let limits = &*engine.limits;
+        Ok(Self::of(engine, load_for_owner(id, log).await?))
+    }
+
+    /// Starts with a session that is loaded.
+    pub(crate) fn of(engine: &'a EngineEnv, loaded: LoadedSession) -> Self {
+        let LoadedSession { log, state, draft, next, .. } = loaded;
         let fixed_bytes = engine.fixed_bytes(state.settings(), &engine.system);
-        Ok(Self {
+        Self {
             log,
-            limits,
+            limits: &engine.limits,
             fixed_bytes,
             draft,
             last: state.last(),
             state,
-            numbers,
+            numbers: Numbers::unreserved_from(next),
             facts: Vec::new(),
-        })
+        }
     }
 
     /// Starts with an empty log, to which all of `facts` are still to be appended. `state` is the

@@ -285,11 +285,11 @@ impl State {
                 }
                 self.asks.push_back(ask.clone());
             }
-            AskFact::Answered { ask, answer, by, away } => {
+            AskFact::Answered { ask, answer, by, while_away } => {
                 // A damaged log may lack the ask.
                 if let Some(ask) = self.settle(ask, Settled::Answered(by.clone())) {
                     self.apply_answer(ask, answer, by);
-                    self.continues |= *away;
+                    self.continues |= *while_away;
                 }
             }
             AskFact::Closed { ask, cause } => {
@@ -493,7 +493,7 @@ fn is_change_before_opening(fact: &Fact) -> bool {
                 | SessionFact::Renamed { .. }
                 | SessionFact::ModelChanged { .. }
                 | SessionFact::PolicyChanged { .. }
-        ) | Fact::Ask(AskFact::Answered { away: true, .. })
+        ) | Fact::Ask(AskFact::Answered { while_away: true, .. })
     )
 }
 

@@ -165,6 +165,10 @@ impl SessionPast for MemoryLog {
 }
 
 impl SessionLog for MemoryLog {
+    fn past(self: Arc<Self>) -> Arc<dyn SessionPast> {
+        self
+    }
+
     fn append(
         &self,
         after: u64,

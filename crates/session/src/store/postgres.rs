@@ -66,11 +66,11 @@ pub struct Machine {
 pub struct OtherMachine {
     /// The name of the machine.
     pub name: String,
-    /// Whether the machine has a lease.
-    pub responds: bool,
+    /// Whether the machine has a lease. Until it ends, the sessions of the machine are its own.
+    pub has_lease: bool,
     /// Whether it has sent one of its last two heartbeats. Else the lists show that it does not
     /// respond, also before its lease ends.
-    pub seen_lately: bool,
+    pub responds: bool,
     /// The certificate by which it is recognized, as PEM.
     pub certificate: String,
     /// The address at which it is reached; `None` if it can't be.
@@ -402,6 +402,10 @@ impl Reads for Owner {
 }
 
 impl SessionLog for Past<Owner> {
+    fn past(self: Arc<Self>) -> Arc<dyn SessionPast> {
+        Arc::new(Past { store: self.store.store.clone(), session: self.session.clone() })
+    }
+
     fn until(&self) -> Option<Deadline> {
         Some(*self.store.store.lease.until.borrow())
     }

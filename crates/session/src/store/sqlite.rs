@@ -288,6 +288,10 @@ impl SessionStore for Sqlite {
 }
 
 impl SessionLog for Past<Sqlite> {
+    fn past(self: Arc<Self>) -> Arc<dyn SessionPast> {
+        self
+    }
+
     fn append(
         &self,
         after: u64,

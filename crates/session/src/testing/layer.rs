@@ -152,6 +152,10 @@ impl<L: LogLayer> SessionPast for L {
 }
 
 impl<L: LogLayer> SessionLog for L {
+    fn past(self: Arc<Self>) -> Arc<dyn SessionPast> {
+        self
+    }
+
     fn until(&self) -> Option<Deadline> {
         LogLayer::until(self)
     }

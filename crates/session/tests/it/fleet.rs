@@ -1,16 +1,18 @@
 //! Engines of several machines over one PostgreSQL database.
 
+mod ended_lease;
+
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use holdpoint_common::api::SessionNews;
 use holdpoint_common::{
-    Away, Body, Certificates, Delta, Fact, OpenSession, Outcome, PromptId, SessionError, SessionId,
-    SessionStatus, SessionSummary, Timestamp, TurnFact, TurnId,
+    Away, Body, Certificates, Delta, Fact, OpenSession, Outcome, PromptFact, PromptId,
+    SessionError, SessionId, SessionStatus, SessionSummary, Timestamp, TurnFact, TurnId,
 };
 use holdpoint_session::store::{
     Copied, Memory, NewLog, Page, Postgres, SessionLog, SessionStore, Sqlite, copy_session,
@@ -18,7 +20,7 @@ use holdpoint_session::store::{
 use holdpoint_session::testing::{
     Harness, LogLayer, Recorder, StoreLayer, Stored, reply, within_patience,
 };
-use holdpoint_session::{AttachFrom, ClientEnd, SessionHandle};
+use holdpoint_session::{AttachFrom, ClientEnd, SessionHandle, Watch};
 use holdpoint_tests::postgres_server::PostgresServer;
 use holdpoint_tools::testing::rounds;
 
@@ -34,6 +36,20 @@ async fn machine(url: &str, name: &str) -> Harness {
         .await
         .unwrap();
     Harness::with(|engine| engine.store(store))
+}
+
+/// Waits for the first of these news of a session.
+async fn news(watch: &mut Watch, wanted: fn(&SessionSummary) -> bool) -> SessionSummary {
+    within_patience("news of the session", async {
+        loop {
+            match watch.next().await {
+                Some(SessionNews::Session(summary)) if wanted(&summary) => return *summary,
+                Some(_) => {}
+                None => panic!("the watch has ended"),
+            }
+        }
+    })
+    .await
 }
 
 /// Lets the lease of a machine end, as if it had not reached the server for long.
@@ -68,7 +84,7 @@ async fn a_machine_that_starts_leaves_the_running_sessions_of_others_alone() {
 }
 
 #[tokio::test]
-async fn a_session_of_a_machine_without_a_lease_is_read_on_another_and_continues_at_home() {
+async fn m_i13_a_session_of_a_machine_without_a_lease_is_read_on_another_and_continues_at_home() {
     let server = start();
     let url = server.database("fleet");
     let one = machine(&url, "m1").await;
@@ -119,36 +135,27 @@ async fn a_machine_that_misses_heartbeats_is_shown_as_one_that_does_not_respond(
     let (one, two) = (machine(&url, "m1").await, machine(&url, "m2").await);
     let session = one.open().await;
     let mut watch = two.sessions().watch().await.unwrap();
-    let mut news = async |wanted: fn(&SessionSummary) -> bool| {
-        within_patience("news of the session", async {
-            loop {
-                match watch.next().await {
-                    Some(SessionNews::Session(summary)) if wanted(&summary) => return *summary,
-                    Some(_) => {}
-                    None => panic!("the watch has ended"),
-                }
-            }
-        })
-        .await
-    };
-    let shown = news(|session| session.away.is_none()).await;
+    let shown = news(&mut watch, |session| session.away.is_none()).await;
     assert_eq!((shown.machine.as_deref(), shown.live), (Some("m1"), true));
     // Its own heartbeats change nothing any more.
     let set = |columns: &str| {
         let statement = format!("UPDATE holdpoint.machines SET {columns} WHERE name = 'm1'");
         server.query("fleet", &statement);
     };
-    set("incarnation = 9, until = now() + interval '1 hour', seen = 'epoch'::timestamptz + '7 s'");
-    let silent = news(|session| session.away.is_some()).await;
+    set(
+        "incarnation = 9, until = now() + interval '1 hour', seen = 'epoch'::timestamptz + '30 min'",
+    );
+    let silent = news(&mut watch, |session| session.away.is_some()).await;
     // It still has its session.
     assert_eq!((silent.machine.as_deref(), silent.live), (Some("m1"), true));
-    assert_eq!(silent.away, Some(Away { seen: Some(Timestamp(7_000)) }));
+    let seen = silent.away.unwrap().seen.unwrap();
+    assert!(seen.since(Timestamp(0)) < Duration::from_hours(1), "{seen:?}");
     assert_eq!(two.sessions().list().await.unwrap(), [silent]);
     set("seen = now() + interval '1 hour'");
-    assert!(news(|session| session.away.is_none()).await.live);
+    assert!(news(&mut watch, |session| session.away.is_none()).await.live);
     // One that was removed was never seen.
     server.query("fleet", "DELETE FROM holdpoint.machines WHERE name = 'm1'");
-    let removed = news(|session| session.away.is_some()).await;
+    let removed = news(&mut watch, |session| session.away.is_some()).await;
     assert_eq!((removed.machine.as_deref(), removed.live), (Some("m1"), false));
     assert_eq!(removed.away, Some(Away { seen: None }));
     // Nor is a machine away for itself.
@@ -163,7 +170,7 @@ async fn open_named(machine: &Harness, name: &str) -> Result<SessionHandle, Sess
 }
 
 #[tokio::test]
-async fn a_name_belongs_to_one_live_session_of_all_machines() {
+async fn m_i12_a_name_belongs_to_one_live_session_of_all_machines() {
     let server = start();
     let url = server.database("fleet");
     let (one, two) = (machine(&url, "m1").await, machine(&url, "m2").await);
@@ -201,7 +208,7 @@ async fn a_name_belongs_to_one_live_session_of_all_machines() {
 }
 
 #[tokio::test]
-async fn of_machines_that_open_a_session_with_one_name_one_gets_it() {
+async fn m_i12_of_machines_that_open_a_session_with_one_name_one_gets_it() {
     let server = start();
     let url = server.database("fleet");
     let (one, two) = (machine(&url, "m1").await, machine(&url, "m2").await);
@@ -343,22 +350,10 @@ async fn a_running_machine_shows_the_sessions_of_others_and_ends_the_work_of_a_l
     let mut events = one.watch(&session).await;
     session.prompt("go").await.unwrap();
     events.step_started().await;
-    let mut news = async |wanted: fn(&SessionSummary) -> bool| {
-        within_patience("news of the session", async {
-            loop {
-                match watch.next().await {
-                    Some(SessionNews::Session(summary)) if wanted(&summary) => return *summary,
-                    Some(_) => {}
-                    None => panic!("the watch has ended"),
-                }
-            }
-        })
-        .await
-    };
-    let running = news(|session| session.status == SessionStatus::Running).await;
+    let running = news(&mut watch, |session| session.status == SessionStatus::Running).await;
     assert_eq!((running.machine.as_deref(), running.live), (Some("m1"), true));
     end_lease(&server, "m1");
-    let cut = news(|session| session.last_turn.is_some()).await;
+    let cut = news(&mut watch, |session| session.last_turn.is_some()).await;
     assert_eq!((cut.machine.as_deref(), cut.live), (Some("m1"), false));
     assert!(cut.away.is_some_and(|away| away.seen.is_some()), "{:?}", cut.away);
     assert_eq!(cut.last_turn.unwrap().outcome, Outcome::Interrupted);
@@ -366,7 +361,37 @@ async fn a_running_machine_shows_the_sessions_of_others_and_ends_the_work_of_a_l
 }
 
 #[tokio::test]
-async fn all_sessions_of_a_dead_machine_are_taken_and_their_turns_end() {
+async fn m_i10_sessions_of_several_machines_work_at_once_and_stay_separate() {
+    const TURNS: usize = 5;
+    let server = start();
+    let url = server.database("fleet");
+    let machines = join_all(["m1", "m2", "m3"].map(|name| machine(&url, name))).await;
+    let work = machines.iter().flat_map(|at| (0..4).map(move |_| at)).map(async |at| {
+        let session = at.open().await;
+        let mut events = at.watch(&session).await;
+        for turn in 0..TURNS {
+            at.model.then(reply().text("done"));
+            session.prompt(format!("{} {turn}", session.id())).await.unwrap();
+            assert_eq!(events.turn_finished().await.outcome, Outcome::Done);
+        }
+        session.id().clone()
+    });
+    let sessions = join_all(work).await;
+    let reader = crate::store::machine("m4");
+    let store = Postgres::connect(&url, &Certificates::default(), &reader).await.unwrap();
+    for session in sessions {
+        let facts = store.open(&session).await.unwrap().read(0..u64::MAX).await.unwrap();
+        let prompts = facts.iter().filter_map(|event| match event.fact()? {
+            Fact::Prompt(PromptFact::Accepted { text, .. }) => Some(text.to_string()),
+            _ => None,
+        });
+        let expected: Vec<_> = (0..TURNS).map(|turn| format!("{session} {turn}")).collect();
+        assert_eq!(prompts.collect::<Vec<_>>(), expected);
+    }
+}
+
+#[tokio::test]
+async fn m_i11_all_sessions_of_a_dead_machine_are_taken_and_their_turns_end() {
     let server = start();
     let url = server.database("fleet");
     let count = rounds(50, 1_000);

@@ -24,8 +24,9 @@ use crate::daemon::fleet::{Fleet, RequestFailed};
 use crate::daemon::host::Host;
 use crate::daemon::peer::Peer;
 
-/// How often a request is sent, because its session may move meanwhile.
-pub(super) const MAX_TRIES: usize = 2;
+/// How often a request is sent: its session may move meanwhile, and the machines that have its place
+/// are tried one after the other.
+pub(super) const MAX_TRIES: usize = 4;
 
 /// The headers that are forwarded.
 const HEADERS: [&str; 5] =
@@ -166,56 +167,60 @@ async fn forward_to_owner(
     let has_state = part == Part::Whole || is_rest(|rest| rest == "asks");
     let is_wait = is_rest(|rest| rest.starts_with("turns/"));
     let is_for_home = matches!(part, Part::Opening | Part::Ask);
-    let owner = |found: Elsewhere| {
+    let locate = async |tried: &[String]| {
+        // The handler here reports an error.
+        let found = host.locator.locate(given).await.ok().flatten()?;
         if found.live {
             return Some(found);
         }
-        let machine = fleet.opener(&found.machine).filter(|_| is_for_home)?;
+        let machine = fleet.opener(&found.machine, tried).filter(|_| is_for_home)?;
         Some(Elsewhere { machine, ..found })
     };
-    // The handler here reports an error.
-    let locate = async || host.locator.locate(given).await.ok().flatten().and_then(owner);
-    let Some(mut owner) = locate().await else { return Ok(None) };
+    let Some(mut owner) = locate(&[]).await else { return Ok(None) };
     // It may wait for hours, as a stream does.
     let place = if is_wait { Some(take_stream_place(request.request())?) } else { None };
     let body = read_body(request, host).await?;
     let is_prompt = is_rest(|rest| rest == "prompts");
     let body = if is_prompt { with_key(&body) } else { body };
-    let mut lost = None;
+    let (mut tried, mut first_error) = (Vec::new(), None);
     for _ in 0..MAX_TRIES {
         let Elsewhere { session, machine, live } = owner;
         let outgoing = Outgoing::to_owner(request.request(), &session, &part, &body);
-        let response = match outgoing.send(request.request(), fleet, &machine).await {
-            Ok(response) => response,
-            // The database has the state, too, and an answer for its home can be saved there.
+        match outgoing.send(request.request(), fleet, &machine).await {
+            Ok(response) if response.status() != http::StatusCode::MISDIRECTED_REQUEST => {
+                let forwarded = Forwarded { fleet: fleet.clone(), machine, response };
+                return forwarded.reply(request.request(), host, place).map(Some);
+            }
+            Ok(_) => {}
+            // The database has the state, too.
             Err(SessionError::MachineUnreachable { .. })
-                if has_state && request.method() == Method::GET || part == Part::Ask && !live =>
+                if has_state && request.method() == Method::GET =>
             {
-                break;
+                return Ok(handle_here(request, body));
+            }
+            // Another machine may have its place, and an answer can be saved.
+            Err(error @ SessionError::MachineUnreachable { .. }) if !live => {
+                tried.push(machine);
+                if part != Part::Ask {
+                    first_error.get_or_insert(error);
+                }
             }
             // It has a key, so that it can be sent again.
-            Err(error @ SessionError::Disconnected { .. }) if is_prompt && lost.is_none() => {
-                lost = Some(error);
-                match locate().await {
-                    Some(found) => owner = found,
-                    None => break,
-                }
-                continue;
+            Err(error @ SessionError::Disconnected { .. })
+                if is_prompt && first_error.is_none() =>
+            {
+                first_error = Some(error);
             }
-            Err(error) => return Err(lost.unwrap_or(error).into()),
-        };
-        if response.status() != http::StatusCode::MISDIRECTED_REQUEST {
-            let forwarded = Forwarded { fleet: fleet.clone(), machine, response };
-            return forwarded.reply(request.request(), host, place).map(Some);
+            Err(error) => return Err(first_error.unwrap_or(error).into()),
         }
-        match locate().await {
+        match locate(&tried).await {
             Some(found) => owner = found,
             None => break,
         }
     }
-    match lost {
-        // The machine may have carried it out.
-        Some(lost) => Err(lost.into()),
+    match first_error {
+        // A prompt whose reply was lost may have been added.
+        Some(error) => Err(error.into()),
         None => Ok(handle_here(request, body)),
     }
 }

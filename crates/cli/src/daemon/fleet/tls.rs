@@ -175,7 +175,7 @@ impl ClientCertVerifier for Members {
     ) -> Result<ClientCertVerified, Error> {
         let others = self.others.borrow();
         match with_certificate(&others, certificate) {
-            Some(machine) if machine.responds => Ok(ClientCertVerified::assertion()),
+            Some(machine) if machine.has_lease => Ok(ClientCertVerified::assertion()),
             _ => Err(refused()),
         }
     }

@@ -440,7 +440,7 @@ fn session_failed_with_notes() {
         ask,
         answer,
         by: AnsweredBy::Client(by),
-        away: false,
+        while_away: false,
     }));
     scene.delta(Delta::NotSaved { reason: "disk full\u{1b}[2J".to_owned() });
     scene.delta(Delta::Retrying {
@@ -644,7 +644,7 @@ fn a_call_its_ask_and_its_result_are_together_in_this_order() {
         ask,
         answer: Answer::Approve { always: false },
         by: AnsweredBy::Client(by),
-        away: false,
+        while_away: false,
     }));
     scene.finished(2, ToolStatus::Ok, "second", "").finished(1, ToolStatus::Ok, "first", "");
     let order = |scene: &mut Scene| {

@@ -8,7 +8,7 @@ use crate::daemon::harness::DaemonWorld;
 use crate::world::rounds;
 
 #[test]
-fn a_client_sees_each_fact_once_through_takeovers() {
+fn m_i8_a_client_sees_each_fact_once_through_takeovers() {
     let (server, url) = database();
     let owners = ["m1", "m2"].map(|name| (name, DaemonWorld(reachable(&url, name))));
     let client = reachable(&url, "m3");

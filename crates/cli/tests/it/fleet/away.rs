@@ -19,7 +19,7 @@ fn written(world: &World) -> String {
 }
 
 #[test]
-fn an_ask_of_a_machine_that_is_gone_is_answered_on_another_one() {
+fn m_i13_an_ask_of_a_machine_that_is_gone_is_answered_on_another_one() {
     let (_server, url) = database();
     let (one, two) = (member(&url, "m1"), member(&url, "m2"));
     let answered = |name: &str, answer: &[&str]| {
@@ -32,7 +32,7 @@ fn an_ask_of_a_machine_that_is_gone_is_answered_on_another_one() {
         assert_eq!(inbox["asks"][0]["ask"]["id"], *ask, "{inbox}");
 
         let answered = json(&two.run(&[answer, &[&ask, "--json"]].concat()).code(0));
-        assert_eq!((&answered["away"], &answered["saved"]), (&"m1".into(), &true.into()));
+        assert_eq!((&answered["home"], &answered["saved"]), (&"m1".into(), &true.into()));
         let late = two.run(&["deny", &ask]).code(1);
         assert!(late.err.contains("already"), "{}", late.err);
         let session = listed(&two, name);
@@ -76,7 +76,7 @@ fn an_answer_opens_a_saved_session_on_its_machine_if_that_responds() {
     one.run(&["daemon", "start"]).code(0);
     assert_eq!(listed(&two, "shared")["live"], false);
     let answered = json(&two.run(&["approve", &ask, "--yes", "--json"]).code(0));
-    assert_eq!(answered["away"], Value::Null);
+    assert_eq!(answered["home"], Value::Null);
     two.run(&["wait", "shared"]).code(0);
     assert_eq!(written(&one), "once\n");
     assert_eq!(listed(&two, "shared")["live"], true);

@@ -38,7 +38,7 @@ fn waiting(world: &World, name: &str, file: &str, next: &str) {
 
 /// Its lease of 10 s has to end.
 #[test]
-fn a_machine_without_the_database_starts_nothing_and_ends_its_work() {
+fn m_i7_a_machine_without_the_database_starts_nothing_and_ends_its_work() {
     let (server, url) = database();
     let (one, two) = (reachable(&login(&server, &url, "m1"), "m1"), reachable(&url, "m2"));
     two.run(&["daemon", "start"]).code(0);

@@ -11,7 +11,7 @@ use crate::world::rounds;
 const PAUSE_MS: u64 = 1_500;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sessions_continue_after_kills_of_the_database_and_lose_nothing() {
+async fn m_i4_sessions_continue_after_kills_of_the_database_and_lose_nothing() {
     let (mut server, url) = database();
     let machines = ["m1", "m2"].map(|name| DaemonWorld(reachable(&url, name)));
     for machine in &machines {

@@ -20,7 +20,7 @@ pub(super) fn first_ask(world: &World, session: &str) -> String {
 }
 
 #[test]
-fn a_session_of_another_machine_is_prompted_answered_held_and_interrupted() {
+fn m_i9_a_session_of_another_machine_is_prompted_answered_held_and_interrupted() {
     let (_server, url) = database();
     let (one, two) = (reachable(&url, "m1"), reachable(&url, "m2"));
     one.run(&["new", "--name", "shared", "--policy", "all"]).code(0);
@@ -65,7 +65,7 @@ fn receipt_of(event: Event) -> Option<Value> {
 }
 
 #[test]
-fn events_of_another_machine_are_the_same_here() {
+fn m_i9_events_of_another_machine_are_the_same_here() {
     let (_server, url) = database();
     let (one, two) = (reachable(&url, "m1"), reachable(&url, "m2"));
     one.run(&["new", "--name", "shared", "--policy", "all"]).code(0);
@@ -95,7 +95,7 @@ fn a_command_that_waits_for_a_machine_that_dies_ends() {
     // A machine that is stopped keeps its connections, but not its lease.
     kill_process(one.daemon().unwrap(), Signal::STOP).unwrap();
     let (status, _, err) = attached.end();
-    assert_eq!(machine(&two, "m1")["responds"], false);
+    assert_eq!(machine(&two, "m1")["hasLease"], false);
     kill_process(one.daemon().unwrap(), Signal::CONT).unwrap();
     assert!(!status.success(), "{status}");
     assert!(err.contains("works in a folder of `m1`"), "{err}");
@@ -110,7 +110,7 @@ fn wait_for_absence(world: &World, session: &str, is_away: bool) {
 }
 
 #[test]
-fn sessions_of_a_machine_that_was_killed_are_shown_with_the_time_it_was_last_seen() {
+fn m_i13_sessions_of_a_machine_that_was_killed_are_shown_with_the_time_it_was_last_seen() {
     let (_server, url) = database();
     let (one, two) = (reachable(&url, "m1"), reachable(&url, "m2"));
     one.run(&["new", "--name", "shared"]).code(0);
@@ -182,7 +182,7 @@ fn a_change_of_the_model_of_another_machine_is_sent_without_the_keys_of_the_clie
 }
 
 #[test]
-fn only_machines_of_the_fleet_are_served_and_only_for_sessions() {
+fn m_i14_only_machines_of_the_fleet_are_served_and_only_for_sessions() {
     let (server, url) = database();
     let (one, two) = (reachable(&url, "m1"), member(&url, "m2"));
     one.run(&["new", "--name", "shared"]).code(0);
@@ -253,7 +253,7 @@ fn only_machines_of_the_fleet_are_served_and_only_for_sessions() {
 }
 
 #[test]
-fn a_server_with_the_address_of_a_machine_gets_no_request_of_the_others() {
+fn m_i14_a_server_with_the_address_of_a_machine_gets_no_request_of_the_others() {
     let (server, url) = database();
     let (one, two) = (reachable(&url, "m1"), reachable(&url, "m2"));
     one.run(&["new", "--name", "shared"]).code(0);
@@ -276,7 +276,7 @@ fn a_server_with_the_address_of_a_machine_gets_no_request_of_the_others() {
 }
 
 #[test]
-fn a_tool_call_on_one_machine_does_not_reach_a_session_of_another() {
+fn m_i18_a_tool_call_on_one_machine_does_not_reach_a_session_of_another() {
     let (_server, url) = database();
     let (one, two) = (reachable(&url, "m1"), reachable(&url, "m2"));
     one.run(&["new", "--name", "shared"]).code(0);

@@ -18,7 +18,7 @@ fn private_key(world: &World) -> String {
 }
 
 #[test]
-fn a_dump_of_the_database_contains_no_key() {
+fn m_i16_a_dump_of_the_database_contains_no_key() {
     let (server, url) = database();
     let (one, two) = (reachable(&url, "m1"), reachable(&url, "m2"));
     let model = ModelServer::start();

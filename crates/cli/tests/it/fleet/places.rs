@@ -7,13 +7,11 @@ use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 
 use super::forwarding::first_ask;
-use super::{database, json, listed, reachable, wait_until_gone};
+use super::{database, json, listed, member, reachable, wait_until, wait_until_gone};
 use crate::world::{World, patience};
 
-/// A machine that others can reach, with the place `work` and a folder `project` in it. Returns also
-/// the path of that folder.
-fn with_place(database: &str, name: &str) -> (World, String) {
-    let world = reachable(database, name);
+/// A machine with the place `work` and a folder `project` in it. Returns also the path of that folder.
+fn with_place(world: World) -> (World, String) {
     fs::create_dir_all(world.path("shared/project")).unwrap();
     let place = world.path("shared").canonicalize().unwrap();
     world.config(&format!("[fleet]\nplaces = {{ work = {:?} }}\n", place.display().to_string()));
@@ -29,7 +27,8 @@ fn place(world: &World, name: &str) -> (Value, Value) {
 #[test]
 fn a_session_in_a_place_continues_on_another_machine_that_has_it() {
     let (_server, url) = database();
-    let ((one, on_one), (two, on_two)) = (with_place(&url, "m1"), with_place(&url, "m2"));
+    let (one, on_one) = with_place(reachable(&url, "m1"));
+    let (two, on_two) = with_place(reachable(&url, "m2"));
     let three = reachable(&url, "m3");
     two.run(&["daemon", "start"]).code(0);
     let new = ["new", "--name", "shared", "--cwd", &on_one];
@@ -64,7 +63,20 @@ fn a_session_in_a_place_continues_on_another_machine_that_has_it() {
     assert!(!fs::exists(format!("{on_one}/here")).unwrap());
     assert!(three.run(&["logs", "shared"]).code(0).out.contains("Later."));
 
-    // Each of them opens it, also for a machine that does not have the place.
+    // Each of them opens it, also for a machine that does not have the place: the next one, if one of
+    // them can't be reached.
+    two.run(&["close", "shared"]).code(0);
+    let (unreached, _) = with_place(member(&url, "m0"));
+    unreached.run(&["daemon", "start"]).code(0);
+    let stopped = one.daemon().unwrap();
+    kill_process(stopped, Signal::STOP).unwrap();
+    three.run(&["prompt", "shared", "say Next."]).code(0);
+    three.run(&["wait", "shared"]).code(0);
+    assert_eq!(place(&two, "shared"), (Value::Null, (&*on_two).into()));
+    kill_process(stopped, Signal::CONT).unwrap();
+    unreached.run(&["daemon", "stop"]).code(0);
+    wait_until_gone(&three, "m0");
+    wait_until(&three, "m1", true);
     two.run(&["close", "shared"]).code(0);
     two.run(&["daemon", "stop"]).code(0);
     wait_until_gone(&three, "m2");
@@ -81,7 +93,7 @@ fn a_session_in_a_place_continues_on_another_machine_that_has_it() {
     // The folder has to exist.
     fs::rename(two.path("shared/project"), two.path("shared/other")).unwrap();
     let missing = two.run(&["prompt", "shared", "say No."]).code(1);
-    let why = format!("can't work in {on_two}: No such file");
+    let why = format!("can't work in {on_two} on the machine `m2`: No such file");
     assert!(missing.err.contains(&why) && missing.err.contains("hint: mount"), "{}", missing.err);
     fs::rename(two.path("shared/other"), two.path("shared/project")).unwrap();
     two.run(&["prompt", "shared", "say Last."]).code(0);

@@ -22,7 +22,7 @@ pub(super) fn wait_until_ended(world: &World) {
 
 /// Its lease of 10 s has to end.
 #[test]
-fn a_machine_that_continues_after_a_takeover_ends_its_work_and_writes_nothing() {
+fn m_i3_a_machine_that_continues_after_a_takeover_ends_its_work_and_writes_nothing() {
     let (_server, url) = database();
     let (one, two) = (reachable(&url, "m1"), reachable(&url, "m2"));
     two.run(&["daemon", "start"]).code(0);

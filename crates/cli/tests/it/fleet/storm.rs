@@ -63,7 +63,7 @@ fn fail(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_and_stopped_machines_lose_nothing_and_start_no_call_twice() {
+async fn m_i2_killed_and_stopped_machines_lose_nothing_and_start_no_call_twice() {
     let seed = fastrand::u64(..);
     let mut dice = fastrand::Rng::with_seed(seed);
     let (server, url) = database();

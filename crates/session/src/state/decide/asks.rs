@@ -18,7 +18,7 @@ impl Decide for AnswerRequest {
             builder.settle_by(ask, self.answer.clone(), AnsweredBy::Client(by.clone()));
         }
         builder.continue_to_boundary();
-        Ok(Answered { ask: self.ask.clone(), saved: false, away: None })
+        Ok(Answered { ask: self.ask.clone(), saved: false, home: None })
     }
 }
 
@@ -33,7 +33,7 @@ impl Input for AnswerAway<'_> {
         for ask in answered {
             let (ask, answer) = (ask.id.clone(), verb.answer.clone());
             let by = AnsweredBy::Client(by.clone());
-            builder.record(AskFact::Answered { ask, answer, by, away: true });
+            builder.record(AskFact::Answered { ask, answer, by, while_away: true });
         }
         Ok(())
     }
@@ -132,7 +132,7 @@ impl DecisionBuilder<'_> {
             let reply = reply_to(&ask.request, &answer, &by);
             self.effects.push(Effect::Wake { ask: ask.id.clone(), reply });
         }
-        self.record(AskFact::Answered { ask: ask.id.clone(), answer, by, away: false });
+        self.record(AskFact::Answered { ask: ask.id.clone(), answer, by, while_away: false });
     }
 
     /// Raises an ask. If the asks mode answers by itself, the same decision also answers it. A call

@@ -315,8 +315,8 @@ async fn notify(
 fn other_machine(row: &Row) -> OtherMachine {
     OtherMachine {
         name: row.get(0),
-        responds: row.get(1),
-        seen_lately: row.get(2),
+        has_lease: row.get(1),
+        responds: row.get(2),
         certificate: row.get(3),
         address: row.get(4),
         places: row.get(5),

@@ -7,13 +7,17 @@ use tokio_postgres::{Client, Statement};
 
 use super::StoreError;
 use super::connection::{Connection, Statements, database, failed};
+use super::lease::SILENT;
 
 /// A machine, as its database knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownMachine {
     /// The name of the machine.
     pub name: String,
-    /// Whether the machine has a lease: it has sent a heartbeat in the last ten seconds.
+    /// Whether the machine has a lease: it has sent a heartbeat in the last ten seconds. Until then, its
+    /// sessions are its own.
+    pub has_lease: bool,
+    /// Whether it has a lease, and has sent a heartbeat in the last six seconds.
     pub responds: bool,
     /// The time of its last heartbeat or, if it has given back its lease, of that.
     pub seen: Timestamp,
@@ -29,7 +33,7 @@ pub enum Removal {
     /// The machine is removed.
     Removed,
     /// The machine has a lease, so it is not removed.
-    Responds,
+    HasLease,
     /// There is no such machine.
     Unknown,
 }
@@ -41,11 +45,14 @@ pub struct Machines {
 }
 
 /// The age of the last heartbeat is measured by the clock of the server, as the lease is.
-const LIST: &str = "
-    SELECT name, until > now(),
-        extract(epoch FROM now() - seen)::float8,
-        (SELECT count(*) FROM sessions WHERE owner = name), address
-    FROM machines ORDER BY name";
+fn list() -> String {
+    format!(
+        "SELECT name, until > now(), until > now() AND seen >= now() - {SILENT},
+            extract(epoch FROM now() - seen)::float8,
+            (SELECT count(*) FROM sessions WHERE owner = name), address
+        FROM machines ORDER BY name"
+    )
+}
 
 const REMOVE: &str = "DELETE FROM machines WHERE name = $1 AND until <= now()";
 
@@ -59,8 +66,12 @@ struct MachineStatements {
 
 impl Statements for MachineStatements {
     async fn prepare(client: &Client) -> Result<Self, tokio_postgres::Error> {
-        let (list, remove, exists) =
-            tokio::try_join!(client.prepare(LIST), client.prepare(REMOVE), client.prepare(EXISTS))?;
+        let list = list();
+        let (list, remove, exists) = tokio::try_join!(
+            client.prepare(&list),
+            client.prepare(REMOVE),
+            client.prepare(EXISTS)
+        )?;
         Ok(Self { list, remove, exists })
     }
 }
@@ -96,11 +107,11 @@ impl Machines {
         let rows = connected.within_limit(listing).await?;
         let now = SystemTime::now();
         let machines = rows.iter().map(|row| {
-            let (responds, age_s): (bool, f64) = (row.get(1), row.get(2));
+            let (has_lease, responds, age_s): (_, _, f64) = (row.get(1), row.get(2), row.get(3));
             let seen = now - Duration::from_secs_f64(age_s.max(0.0));
-            let sessions = row.get::<_, i64>(3).cast_unsigned();
-            let (name, address) = (row.get(0), row.get(4));
-            KnownMachine { name, responds, seen: seen.into(), sessions, address }
+            let sessions = row.get::<_, i64>(4).cast_unsigned();
+            let (name, address) = (row.get(0), row.get(5));
+            KnownMachine { name, has_lease, responds, seen: seen.into(), sessions, address }
         });
         Ok(machines.collect())
     }
@@ -118,7 +129,7 @@ impl Machines {
                 return Ok(Removal::Removed);
             }
             let found = client.query_opt(&statements.exists, &[&name]).await?;
-            Ok(if found.is_some() { Removal::Responds } else { Removal::Unknown })
+            Ok(if found.is_some() { Removal::HasLease } else { Removal::Unknown })
         };
         let removing =
             async { removing.await.map_err(|error: tokio_postgres::Error| failed(&error)) };

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use holdpoint_common::{Away, Event, SessionId, Timestamp};
 use tokio::sync::{Semaphore, mpsc};
@@ -52,6 +53,8 @@ const STATE: &str = "
     SELECT states.seq, state, states.check_sum FROM states JOIN facts USING (session, seq)
     WHERE session = $1";
 
+const CLOCK: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+
 /// A machine without a lease owns nothing. The owner or, without one, the home of a session is away
 /// if it is another machine that is not in the fleet, or that was not seen lately. A home with a colon
 /// is a place.
@@ -74,6 +77,9 @@ struct ReaderStatements {
     state: Statement,
     saved: Statement,
     list: Statement,
+    /// By how many milliseconds the clock of the server, which times heartbeats, is ahead of that of
+    /// this machine.
+    clock_ahead_ms: i64,
 }
 
 impl Statements for ReaderStatements {
@@ -86,6 +92,10 @@ impl Statements for ReaderStatements {
             state: prepare(STATE).await?,
             saved: client.prepare(&format!("{} WHERE sessions.id = $2", sessions())).await?,
             list: client.prepare(&format!("{} WHERE last > 0", sessions())).await?,
+            clock_ahead_ms: {
+                let server: i64 = client.query_one(CLOCK, &[]).await?.get(0);
+                server.saturating_sub(signed(Timestamp::from(SystemTime::now()).0))
+            },
         })
     }
 }
@@ -133,12 +143,12 @@ async fn answer(db: &Connected<ReaderStatements>, places: &Places, read: Read) {
         }
         Read::Saved { session, done } => {
             let found = db.within_limit(saved_row(db, machine, &session)).await;
-            let _ = done.send(found.map(|row| row.as_ref().and_then(|row| saved(row, places))));
+            let _ = done.send(found.map(|row| row.as_ref().and_then(|row| saved(db, row, places))));
         }
         Read::List { done } => {
             let listed = db.within_limit(rows(db, &db.statements.list, &[&machine])).await;
             let _ = done.send(
-                listed.map(|rows| rows.iter().filter_map(|row| saved(row, places)).collect()),
+                listed.map(|rows| rows.iter().filter_map(|row| saved(db, row, places)).collect()),
             );
         }
     }
@@ -260,14 +270,15 @@ async fn state(
 }
 
 /// The saved summary in a row; `None` if the session has none yet, or it can't be read.
-fn saved(row: &Row, places: &Places) -> Option<SavedSession> {
+fn saved(db: &Connected<ReaderStatements>, row: &Row, places: &Places) -> Option<SavedSession> {
     let opened = Timestamp(row.get::<_, i64>(0).cast_unsigned());
     let summary = serde_json::from_str(row.get::<_, Option<&str>>(1)?);
     let summary = summary.inspect_err(|error| {
         tracing::error!(%error, "the summary of a session can't be read");
     });
     let (home, owner) = (places.read_home(row.get(2)), row.get(3));
-    let seen = row.get::<_, Option<i64>>(5).map(|seen| Timestamp(seen.cast_unsigned()));
+    let here = |seen: i64| seen.saturating_sub(db.statements.clock_ahead_ms).max(0);
+    let seen = row.get::<_, Option<i64>>(5).map(|seen| Timestamp(here(seen).cast_unsigned()));
     let away = row.get::<_, bool>(4).then_some(Away { seen });
     Some(SavedSession { summary: summary.ok()?, opened, home, owner, away })
 }

@@ -338,8 +338,8 @@ async fn write_one(
     let Connected { client, statements, .. } = connected;
     match write {
         Write::Create { session, opened, home, contents } => {
-            let homes = (&*incarnation.machine, &**home);
-            create(connected, homes, session, *opened, contents).await
+            let machine_and_home = (&*incarnation.machine, &**home);
+            create(connected, machine_and_home, session, *opened, contents).await
         }
         Write::Own { session } => {
             let Incarnation { machine, number } = incarnation;

@@ -4,6 +4,7 @@ mod failover;
 mod races;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use holdpoint_common::{Certificates, Delta, Fact, SessionFact, SessionId, SessionSummary, Who};
 use holdpoint_session::store::{
@@ -64,15 +65,17 @@ async fn a_session_has_one_owner_until_that_gives_it_up() {
     assert_eq!(two.own(&session).await.err(), Some(owned("m1")));
     assert_eq!(two.delete(&session).await, Err(owned("m1")));
     assert_eq!(two.open(&session).await.unwrap().read(0..9).await.unwrap().len(), 1);
+    let past = Arc::clone(&log).past();
     drop(log);
     written(&one).await;
     let log = two.own(&session).await.unwrap();
+    assert_eq!(past.read(0..9).await.unwrap().len(), 1);
     log.append(1, vec![prompt(2, "two's")], summary(&session, "")).await.unwrap();
     assert_eq!(one.own(&session).await.err(), Some(owned("m2")));
 }
 
 #[tokio::test]
-async fn an_owner_that_was_replaced_can_write_nothing() {
+async fn m_i3_an_owner_that_was_replaced_can_write_nothing() {
     let server = start(&[]);
     let url = server.database("fleet");
     let (one, two) = (connect(&url, "m1").await, connect(&url, "m2").await);
@@ -303,7 +306,7 @@ async fn append(log: &dyn SessionLog, last: u64, session: &SessionId) -> Result<
 }
 
 #[tokio::test]
-async fn acknowledged_facts_outlive_kills_of_the_server() {
+async fn m_i4_acknowledged_facts_outlive_kills_of_the_server() {
     let mut server = start(&[]);
     let store = connect(&server.database("fleet"), "m1").await;
     let session = id("s");
@@ -382,7 +385,7 @@ async fn a_program_that_was_replaced_on_its_machine_can_own_nothing_more() {
 }
 
 #[tokio::test]
-async fn changed_and_lost_rows_are_reported_as_gaps() {
+async fn m_i17_changed_and_lost_rows_are_reported_as_gaps() {
     let server = start(&[]);
     let store = connect(&server.database("fleet"), "m1").await;
     let session = id("s");
@@ -408,7 +411,7 @@ async fn changed_and_lost_rows_are_reported_as_gaps() {
 }
 
 #[tokio::test]
-async fn a_flipped_bit_in_a_data_file_is_reported() {
+async fn m_i17_a_flipped_bit_in_a_data_file_is_reported() {
     let mut server = start(&[]);
     let url = server.database("fleet");
     let store = connect(&url, "m1").await;

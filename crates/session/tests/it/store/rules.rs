@@ -30,7 +30,7 @@ fn numbers(facts: &[Arc<Event>]) -> Vec<u64> {
 }
 
 #[tokio::test]
-async fn facts_are_read_unchanged_by_range_and_by_newest() {
+async fn m_i15_facts_are_read_unchanged_by_range_and_by_newest() {
     let (_places, stores) = stores().await;
     for store in stores {
         let session = id("one");
@@ -69,7 +69,7 @@ async fn facts_are_read_unchanged_by_range_and_by_newest() {
 }
 
 #[tokio::test]
-async fn two_owners_of_a_session_can_not_both_write() {
+async fn m_i15_two_owners_of_a_session_can_not_both_write() {
     let (_places, stores) = stores().await;
     for store in stores {
         let session = id("one");
@@ -89,7 +89,7 @@ async fn two_owners_of_a_session_can_not_both_write() {
 
 /// A stalled reader of a log keeps one page of it in memory.
 #[tokio::test]
-async fn t_s1_a_page_has_a_megabyte_and_one_fact_at_most() {
+async fn t_s1_m_i15_a_page_has_a_megabyte_and_one_fact_at_most() {
     let folder = TempDir::new().unwrap();
     let session = id("large");
     let log =
@@ -115,7 +115,7 @@ async fn t_s1_a_page_has_a_megabyte_and_one_fact_at_most() {
 }
 
 #[tokio::test]
-async fn numbers_are_reserved_once_and_above_every_fact() {
+async fn m_i15_numbers_are_reserved_once_and_above_every_fact() {
     let (_places, stores) = stores().await;
     for store in stores {
         let session = id("one");
@@ -128,7 +128,7 @@ async fn numbers_are_reserved_once_and_above_every_fact() {
 }
 
 #[tokio::test]
-async fn unused_numbers_are_returned_unless_later_ones_were_reserved() {
+async fn m_i15_unused_numbers_are_returned_unless_later_ones_were_reserved() {
     let (_places, stores) = stores().await;
     for store in stores {
         let session = id("one");
@@ -148,7 +148,7 @@ async fn unused_numbers_are_returned_unless_later_ones_were_reserved() {
 }
 
 #[tokio::test]
-async fn sessions_are_listed_as_saved_last_and_deleted() {
+async fn m_i15_sessions_are_listed_as_saved_last_and_deleted() {
     let (_places, stores) = stores().await;
     for store in stores {
         let (one, two) = (id("one"), id("two"));
@@ -180,7 +180,7 @@ async fn sessions_are_listed_as_saved_last_and_deleted() {
 }
 
 #[tokio::test]
-async fn concurrent_writes_of_many_sessions_stay_separate() {
+async fn m_i15_concurrent_writes_of_many_sessions_stay_separate() {
     let (_places, stores) = stores().await;
     for store in stores {
         let logs = (0..50).map(|n| id(&format!("s{n}"))).map(|session| async {
@@ -205,7 +205,7 @@ async fn concurrent_writes_of_many_sessions_stay_separate() {
 /// for lost would be skipped by the session's next owner, which would give the ids of their prompts
 /// again.
 #[tokio::test]
-async fn m_b4_a_fact_written_during_a_read_is_not_a_gap() {
+async fn m_b4_m_i15_a_fact_written_during_a_read_is_not_a_gap() {
     const LAST: u64 = 600;
     let (_places, stores) = stores().await;
     for store in stores {
@@ -241,7 +241,7 @@ fn piece(seq: u64, text: &str) -> Arc<Event> {
 }
 
 #[tokio::test]
-async fn a_draft_lasts_until_its_answer_or_its_turns_end_is_saved() {
+async fn m_i15_a_draft_lasts_until_its_answer_or_its_turns_end_is_saved() {
     let (_places, stores) = stores().await;
     for store in stores {
         let (one, two) = (id("one"), id("two"));
@@ -293,7 +293,7 @@ async fn a_draft_lasts_until_its_answer_or_its_turns_end_is_saved() {
 /// A client that still has its log open writes nothing that reappears, and reads nothing of the
 /// conversation.
 #[tokio::test]
-async fn a_deleted_session_is_neither_written_nor_read_through_an_open_log() {
+async fn m_i15_a_deleted_session_is_neither_written_nor_read_through_an_open_log() {
     let (_places, stores) = stores().await;
     for store in stores {
         let (one, two) = (id("one"), id("two"));

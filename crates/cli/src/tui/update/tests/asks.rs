@@ -181,7 +181,7 @@ fn approved(scene: &mut Scene) {
         ask: answered,
         answer: Answer::Approve { always: false },
         by,
-        away: false,
+        while_away: false,
     }));
 }
 

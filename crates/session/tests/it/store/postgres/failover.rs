@@ -57,7 +57,7 @@ fn on_either(url: &str, primary: &PostgresServer, standby: &PostgresServer) -> S
 }
 
 #[tokio::test]
-async fn a_promoted_standby_has_every_acknowledged_fact_and_the_old_primary_acknowledges_none() {
+async fn m_i5_m_i6_a_promoted_standby_has_every_acknowledged_fact_and_the_old_primary_takes_none() {
     for _ in 0..rounds(1, 20) {
         let mut primary = start(&[]);
         let url = primary.database("fleet");

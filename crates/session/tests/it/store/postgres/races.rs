@@ -11,7 +11,7 @@ use crate::store::{id, prompt, summary};
 const SESSIONS: usize = 50;
 
 #[tokio::test]
-async fn of_two_facts_after_the_same_one_a_log_accepts_one() {
+async fn m_i1_of_two_facts_after_the_same_one_a_log_accepts_one() {
     let server = start(&[]);
     let store = connect(&server.database("fleet"), "m1").await;
     let session = id("s");
@@ -31,7 +31,7 @@ async fn of_two_facts_after_the_same_one_a_log_accepts_one() {
 }
 
 #[tokio::test]
-async fn of_two_machines_that_take_a_session_one_gets_it_with_every_acknowledged_fact() {
+async fn m_i1_of_two_machines_that_take_a_session_one_gets_it_with_every_acknowledged_fact() {
     let server = start(&[]);
     let url = server.database("fleet");
     let (two, three) = (connect(&url, "m2").await, connect(&url, "m3").await);
