@@ -109,6 +109,7 @@ type KnownErrorCode =
   // Sessions that can't be found, opened, closed or deleted.
   | 'unknownSession' | 'ambiguous' | 'inexact' | 'nameTaken' | 'badName' | 'live' | 'closed' | 'tooManySessions' | 'workspace'
   | 'modelSetup' | 'policy' | 'sandbox' | 'damaged' | 'notOwner' | 'unknownMachine' | 'machineUnreachable' | 'homeAway'
+  | 'placeUnusable'
   // Requests that a session refuses.
   | 'emptyPrompt' | 'promptTooLong' | 'queueFull' | 'emptyGoal' | 'badTask' | 'inUse' | 'runOpen' | 'turnOpen' | 'notQueued'
   | 'tooManyClients' | 'tooManyStreams' | 'unknownEvent'

@@ -214,9 +214,30 @@ export type ErrorBody = (
          */
         session: SessionId
         /**
-         * Name of the machine with the workspace.
+         * Name of the machine, or of the place, with the workspace.
          */
         home: string
+      }
+    }
+  | {
+      code: 'placeUnusable'
+      details: {
+        /**
+         * Id of the session.
+         */
+        session: SessionId
+        /**
+         * Name of the machine that was to open the session.
+         */
+        machine: string
+        /**
+         * Path of the folder on that machine.
+         */
+        path: string
+        /**
+         * Reason why it can't be used.
+         */
+        message: string
       }
     }
   | {
@@ -1261,7 +1282,7 @@ export type AskFact =
        * Whether the ask was answered while the session was not live and its machine did not
        * respond. The answer takes effect when the session is opened there. Default: `false`.
        */
-      away?: boolean
+      whileAway?: boolean
     }
   | {
       type: 'askClosed'
@@ -1603,8 +1624,8 @@ export interface DaemonStatus {
    */
   idleStopS?: number | null
   /**
-   * Parts of the configuration that the daemon read when it started, by key: `limits`, `log`,
-   * `notify`, `sandbox`, `web`.
+   * Parts of the configuration that the daemon read when it started, by key: `fleet`, `limits`,
+   * `log`, `notify`, `sandbox`, `web`.
    */
   config: {
     [k: string]: unknown
@@ -1825,6 +1846,10 @@ export interface SessionSummary {
    */
   machine?: string | null
   /**
+   * Present if `machine` does not respond. The session is then shown as it was saved last.
+   */
+  away?: Away | null
+  /**
    * Ranges of events that can't be read.
    */
   gaps?: Gaps
@@ -2013,6 +2038,16 @@ export interface TaskCounts {
   dropped: number
 }
 /**
+ * The absence of a machine of the fleet that does not respond.
+ */
+export interface Away {
+  /**
+   * Time of the machine's last heartbeat or clean stop, by the clock of this one; absent if the
+   * machine is not in the fleet any more.
+   */
+  seen?: Timestamp | null
+}
+/**
  * A range of events that can't be read, because they are damaged or lost in the store.
  */
 export interface Gap {
@@ -2055,12 +2090,21 @@ export interface InboxAsk {
    */
   live: boolean
   /**
+   * Other machine of the fleet that has the session, as in its summary; absent for a session of
+   * this machine.
+   */
+  machine?: string | null
+  /**
+   * Present if `machine` does not respond.
+   */
+  away?: Away | null
+  /**
    * Ask that waits for an answer.
    */
   ask: Ask
 }
 /**
- * The response to an answer that took effect.
+ * The response to an answer that was accepted.
  */
 export interface Answered {
   /**
@@ -2072,10 +2116,10 @@ export interface Answered {
    */
   saved: boolean
   /**
-   * Name of the machine, or of the place, that is the session's home, if the answer takes effect only
-   * when the session is opened there: no machine with it responds to this one.
+   * Name of the machine or place at which the answer takes effect, when the session is opened there;
+   * absent for an answer that has taken effect.
    */
-  away?: string | null
+  home?: string | null
 }
 /**
  * All sessions: live ones first, then the newest first.
