@@ -280,6 +280,7 @@ impl EngineBuilder {
             system: self.system,
             user_instructions: self.user_instructions,
             tools: OnceLock::new(),
+            tokenizer: Arc::default(),
             runtime: runtime.handle().clone(),
         };
         let (sender, receiver) = std::sync::mpsc::sync_channel(1);

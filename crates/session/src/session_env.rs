@@ -15,6 +15,7 @@ use holdpoint_tools::{
 use tokio::runtime;
 use tokio::sync::watch;
 
+use crate::context::Tokenizer;
 use crate::gone_servers;
 use crate::hosted::{Approvals, Hosted};
 use crate::http_clients::{Authorities, http_clients};
@@ -51,6 +52,7 @@ pub(crate) struct EngineEnv {
     pub(crate) user_instructions: Option<UserFile>,
     /// The descriptions of the tools of the first session. Other sessions share those that are equal.
     pub(crate) tools: OnceLock<SharedTools>,
+    pub(crate) tokenizer: Arc<Tokenizer>,
     pub(crate) runtime: runtime::Handle,
 }
 
@@ -101,6 +103,7 @@ pub(crate) struct SessionEnv {
     pub(crate) system: Arc<str>,
     pub(crate) user_instructions: Option<UserFile>,
     pub(crate) fixed_bytes: u64,
+    pub(crate) tokenizer: Arc<Tokenizer>,
     pub(crate) runtime: runtime::Handle,
     /// Why the session is not saved, if the store is not durable.
     pub(crate) not_saved: Option<Arc<str>>,
@@ -209,6 +212,7 @@ impl EngineEnv {
             fixed_bytes: self.fixed_bytes(settings, &system),
             system,
             user_instructions: self.user_instructions.clone(),
+            tokenizer: Arc::clone(&self.tokenizer),
             runtime: self.runtime.clone(),
             not_saved: self.not_saved(),
         })

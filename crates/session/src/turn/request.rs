@@ -51,19 +51,12 @@ impl Runner {
         forgotten: u64,
     ) -> Result<ModelRequest, End> {
         let bounds = Bounds::new(&self.env.limits, &self.env.model.settings());
-        if !self.env.model.has_context() {
+        if !self.env.model.has_context() || bounds.allow(&request) {
             return Ok(request);
         }
-        if self.counter.is_none() && bounds.are_near(&request) {
-            self.counter = Some(Counter::default());
-            // A later request will not wait for it.
-            drop(tokio::task::spawn_blocking(Counter::load_vocabulary));
-        }
-        if bounds.allow(&request) {
-            return Ok(request);
-        }
-        // Counting tokens is slow.
-        let mut counter = self.counter.take().unwrap_or_default();
+        // Counting tokens is slow, and may load a vocabulary.
+        let mut counter =
+            self.counter.take().unwrap_or_else(|| Counter::new(Arc::clone(&self.env.tokenizer)));
         let fitted = tokio::task::spawn_blocking(move || {
             counter.begin();
             let left_out = context::fit(&mut request, &bounds, &mut |text| counter.count(text));
