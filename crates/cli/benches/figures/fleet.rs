@@ -72,11 +72,11 @@ fn costs(table: &Table, alone: &StateDir, member: &StateDir) {
     let (without, within) = (started(alone), started(member));
     table.figure_beside(Floor::Spawn, "fleet: daemon start", within.median(), Amount::ms(150));
     table.note_beside(Floor::Spawn, "   … without a fleet", without.median());
-    let memory = |place: &StateDir| {
-        place.succeed(&["daemon", "start"]);
-        unshared(place.pid()).0
-    };
-    let more = memory(member).saturating_sub(memory(alone));
+    // While both run, they share the pages of the program.
+    let both = [member, alone];
+    both.iter().for_each(|place| place.succeed(&["daemon", "start"]));
+    let [within, without] = both.map(|place| unshared(place.pid()).0);
+    let more = within.saturating_sub(without);
     table.figure(
         "fleet: memory of a daemon, more than without",
         Amount::Bytes(more),
