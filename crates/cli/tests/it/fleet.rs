@@ -195,7 +195,7 @@ fn m_i13_a_session_is_read_on_every_machine_and_runs_on_its_own() {
     assert!(refused.err.contains("hint: see docs/fleet.md"), "{}", refused.err);
     // Its state is in the database.
     assert!(two.run(&["show", "shared"]).code(0).out.contains("shared"));
-    assert_eq!(machine(&two, "m1")["responds"], true);
+    assert_eq!(machine(&two, "m1")["hasLease"], true);
     assert_eq!(machine(&two, "m1")["sessions"], 1);
 
     // A machine that is gone leaves its session, which does not run in another folder.
@@ -209,7 +209,8 @@ fn m_i13_a_session_is_read_on_every_machine_and_runs_on_its_own() {
     assert_eq!(listed(&one, "renamed")["machine"], Value::Null);
     one.run(&["prompt", "renamed", "say Again."]).code(0);
     one.run(&["wait", "renamed"]).code(0);
-    assert!(two.run(&["export", "renamed"]).out.contains("Again."));
+    let exported = two.run(&["export", "renamed"]).out;
+    assert!(exported.contains("Again.") && exported.contains("@m2\""), "{exported}");
     one.run(&["daemon", "stop"]).code(0);
     wait_until_gone(&two, "m1");
 

@@ -26,7 +26,7 @@ fn place(world: &World, name: &str) -> (Value, Value) {
 
 #[test]
 fn a_session_in_a_place_continues_on_another_machine_that_has_it() {
-    let (_server, url) = database();
+    let (server, url) = database();
     let (one, on_one) = with_place(reachable(&url, "m1"));
     let (two, on_two) = with_place(reachable(&url, "m2"));
     let three = reachable(&url, "m3");
@@ -66,16 +66,23 @@ fn a_session_in_a_place_continues_on_another_machine_that_has_it() {
     // Each of them opens it, also for a machine that does not have the place: the next one, if one of
     // them can't be reached.
     two.run(&["close", "shared"]).code(0);
-    let (unreached, _) = with_place(member(&url, "m0"));
-    unreached.run(&["daemon", "start"]).code(0);
-    let stopped = one.daemon().unwrap();
-    kill_process(stopped, Signal::STOP).unwrap();
+    let (without_address, _) = with_place(member(&url, "m0"));
+    without_address.run(&["daemon", "start"]).code(0);
+    one.run(&["new", "--name", "other"]).code(0);
+    // Nothing listens there.
+    let address = "UPDATE holdpoint.machines SET address = '127.0.0.1:1' WHERE name = 'm1'";
+    server.query("fleet", address);
+    let by = Instant::now() + patience();
+    while !three.run(&["hold", "other"]).err.contains("can't be reached") {
+        assert!(Instant::now() < by, "m3 still reaches m1");
+    }
     three.run(&["prompt", "shared", "say Next."]).code(0);
     three.run(&["wait", "shared"]).code(0);
     assert_eq!(place(&two, "shared"), (Value::Null, (&*on_two).into()));
-    kill_process(stopped, Signal::CONT).unwrap();
-    unreached.run(&["daemon", "stop"]).code(0);
+    without_address.run(&["daemon", "stop"]).code(0);
     wait_until_gone(&three, "m0");
+    // It has its own address again.
+    one.run(&["daemon", "restart"]).code(0);
     wait_until(&three, "m1", true);
     two.run(&["close", "shared"]).code(0);
     two.run(&["daemon", "stop"]).code(0);
