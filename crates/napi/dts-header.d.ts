@@ -1,7 +1,7 @@
 import type {
   Answer, Answered, Ask, AskId, AsksMode, CallId, ErrorBody, Event, Hold, HoldState, InboxAsk, Outcome,
-  PauseRequest, PolicyMode, PromptId, Prompted, QuestionReply, Receipt, RunRequest, RunStarted, SandboxLevel, SessionId,
-  SessionStatus, SessionSummary, Snapshot, Timestamp, TurnId, Unqueued,
+  PauseRequest, PolicyMode, PromptId, Prompted, QuestionReply, Receipt, RunRequest, RunStarted, SandboxLevel, SessionCursor,
+  SessionId, SessionList, SessionStatus, SessionSummary, Snapshot, Timestamp, TurnId, Unqueued,
 } from './types'
 
 export type * from './types'

@@ -1,8 +1,8 @@
 // Written by scripts/declarations.mjs.
 import type {
   Answer, Answered, Ask, AskId, AsksMode, CallId, ErrorBody, Event, Hold, HoldState, InboxAsk, Outcome,
-  PauseRequest, PolicyMode, PromptId, Prompted, QuestionReply, Receipt, RunRequest, RunStarted, SandboxLevel, SessionId,
-  SessionStatus, SessionSummary, Snapshot, Timestamp, TurnId, Unqueued,
+  PauseRequest, PolicyMode, PromptId, Prompted, QuestionReply, Receipt, RunRequest, RunStarted, SandboxLevel, SessionCursor,
+  SessionId, SessionList, SessionStatus, SessionSummary, Snapshot, Timestamp, TurnId, Unqueued,
 } from './types'
 
 export type * from './types'
@@ -299,6 +299,12 @@ export declare class Sessions {
    * another state, nothing changes. Resolves to the new state of the hold.
    */
   sessionToggleHold(id: string, shown?: HoldState): Promise<Hold>
+  /**
+   * Lists a page of the sessions: live ones first, then the newest first.
+   *
+   * Rejects with `invalidArgument` if `after` is not the `next` of a page.
+   */
+  sessionListPage(options?: ListOptions): Promise<SessionList>
   /** Lists all sessions: live ones first, then the newest first. */
   sessionList(): Promise<SessionSummary[]>
   /** Lists the open asks of all sessions, live and saved, the oldest first. */
@@ -496,6 +502,17 @@ export interface InterruptOptions {
   wait?: boolean
 }
 
+/** The options of `sessionListPage`. */
+export interface ListOptions {
+  /** Maximum number of sessions to list, at least 1. Default: all. */
+  limit?: number
+  /**
+   * The end of the previous page, from its `next`. Default: the list begins with its first
+   * session.
+   */
+  after?: SessionCursor
+}
+
 /**
  * The options of `sessionOpen`. The configuration, if it has a value, overrides the default of an
  * option.
@@ -686,6 +703,13 @@ export declare function sessionRelease(id: string): Promise<Hold>
  * another state, nothing changes. Resolves to the new state of the hold.
  */
 export declare function sessionToggleHold(id: string, shown?: HoldState): Promise<Hold>
+
+/**
+ * Lists a page of the sessions: live ones first, then the newest first.
+ *
+ * Rejects with `invalidArgument` if `after` is not the `next` of a page.
+ */
+export declare function sessionListPage(options?: ListOptions): Promise<SessionList>
 
 /** Lists all sessions: live ones first, then the newest first. */
 export declare function sessionList(): Promise<SessionSummary[]>

@@ -22,6 +22,7 @@ export const {
   sessionInbox,
   sessionInterrupt,
   sessionList,
+  sessionListPage,
   sessionOpen,
   sessionPauseConfirm,
   sessionPauseInterrupt,

@@ -17,6 +17,7 @@ module.exports = {
   'sessionHold': [{ name: 'id', type: 'string', isOptional: false }],
   'sessionRelease': [{ name: 'id', type: 'string', isOptional: false }],
   'sessionToggleHold': [{ name: 'id', type: 'string', isOptional: false }, { name: 'shown', type: 'data', isOptional: true }],
+  'sessionListPage': [{ name: 'options', type: 'data', isOptional: true }],
   'sessionList': [],
   'sessionInbox': [],
   'sessionFind': [{ name: 'what', type: 'string', isOptional: false }],

@@ -833,6 +833,10 @@ export type HoldCause =
  */
 export type Gaps = Gap[]
 /**
+ * Position in the list of sessions.
+ */
+export type SessionCursor = string
+/**
  * The mode of a policy: its verdict on calls that no rule covers.
  */
 export type PolicyMode = 'ask' | 'edits' | 'sandboxed' | 'all' | 'readonly'
@@ -2122,13 +2126,19 @@ export interface Answered {
   home?: string | null
 }
 /**
- * All sessions: live ones first, then the newest first.
+ * A page of the list of sessions: live ones first, then the newest first.
+ *
+ * A session that becomes live or stops being live between two pages may be in both or in neither.
  */
 export interface SessionList {
   /**
    * Summaries of the sessions.
    */
   sessions: SessionSummary[]
+  /**
+   * The value of `after` that lists the following sessions. Absent if there are none.
+   */
+  next?: SessionCursor | null
 }
 /**
  * A session at one moment. It reflects all events up to `seq`.

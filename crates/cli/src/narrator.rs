@@ -381,7 +381,7 @@ fn prompt_text(text: &str) -> String {
     prose(&text.replace("\r\n", "\n")).into_owned()
 }
 
-/// The mark at the end of an answer whose text was cut.
+/// The mark at the end of an answer that was cut.
 fn text_cut(message: &AssistantMessage) -> Option<Narration> {
     let last = message.blocks.iter().rfind(|block| !block.text.is_empty());
     let cut = last.filter(|block| message.partial && block.kind == BlockKind::Text)?;

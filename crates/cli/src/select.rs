@@ -279,6 +279,11 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
+    /// Whether it excludes any session.
+    pub(crate) fn is_given(&self) -> bool {
+        self.waiting || self.running || self.cwd.is_some()
+    }
+
     /// Returns the test that a listed session must pass.
     ///
     /// # Errors

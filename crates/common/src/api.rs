@@ -4,7 +4,7 @@
 //! | path below `/v1` | request | response |
 //! | --- | --- | --- |
 //! | `GET status` | | [`DaemonStatus`] |
-//! | `GET sessions` | | [`SessionList`] |
+//! | `GET sessions` | [`ListQuery`] | [`SessionList`] |
 //! | `POST sessions` | [`OpenSession`](crate::OpenSession) | [`Snapshot`] |
 //! | `POST sessions/{session}/open` | [`Supplies`](crate::Supplies) | [`Snapshot`] |
 //! | `POST sessions/{session}/move` | [`MoveRequest`] | [`Snapshot`] |
@@ -37,6 +37,7 @@
 //! `{id}` is an id. An error is an [`ErrorBody`] with the HTTP status that fits it.
 
 mod error;
+mod list;
 mod verbs;
 
 use std::collections::BTreeMap;
@@ -52,6 +53,7 @@ use crate::session::{Away, SessionSummary, Snapshot};
 use crate::time::Timestamp;
 
 pub use error::{ErrorBody, RequestError};
+pub use list::{CursorError, ListQuery, SessionCursor, SessionList};
 pub use verbs::{
     AnswerRequest, Answered, AsksRequest, ChangeModelRequest, CloseRequest, DebugRequest,
     HandOverRequest, HandedOver, HoldRequest, InterruptReply, InterruptRequest, MoveRequest,
@@ -136,14 +138,6 @@ pub enum SessionNews {
     Session(Box<SessionSummary>),
     /// A session was deleted. The value is its id.
     Deleted(SessionId),
-}
-
-/// All sessions: live ones first, then the newest first.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct SessionList {
-    /// Summaries of the sessions.
-    pub sessions: Vec<SessionSummary>,
 }
 
 /// Open asks, the oldest first.

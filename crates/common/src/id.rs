@@ -79,7 +79,7 @@ impl FromStr for AskId {
 }
 
 /// Parses a number. Unlike `u64::from_str`, refuses a plus sign.
-fn parse_number(text: &str) -> Result<u64, ParseIntError> {
+pub(crate) fn parse_number(text: &str) -> Result<u64, ParseIntError> {
     // A plus sign alone is an invalid digit.
     if text.starts_with('+') { "+" } else { text }.parse()
 }
@@ -147,6 +147,8 @@ macro_rules! text_id {
         }
     };
 }
+
+pub(crate) use text_id;
 
 text_id!(SessionId, "^[a-z0-9-]{1,64}$", "Permanent id of a session.");
 text_id!(

@@ -33,6 +33,24 @@ test('m_b7_a_saved_session_is_found_by_the_next_process', async () => {
   assert.equal(stdout, 'done\nkept false done\n2 one two\n')
 })
 
+test('m_b9_the_list_is_read_in_pages', async () => {
+  const cwd = await folder()
+  const { stdout } = await script(`
+    import * as holdpoint from './index.mjs'
+    for (const name of ['one', 'two', 'three']) {
+      await holdpoint.sessionOpen({ cwd: ${JSON.stringify(cwd)}, model: 'rehearsal', name })
+    }
+    const all = (await holdpoint.sessionList()).map(({ name }) => name)
+    const first = await holdpoint.sessionListPage({ limit: 2 })
+    const rest = await holdpoint.sessionListPage({ after: first.next })
+    const listed = [first, rest].flatMap(({ sessions }) => sessions.map(({ name }) => name))
+    console.log(listed.join() === all.join(), first.sessions.length, rest.next)
+    for (const options of [{ limit: 0 }, { after: 'x' }]) {
+      await holdpoint.sessionListPage(options).catch(({ code, message }) => console.log(code, message))
+    }`)
+  assert.match(stdout, /^true 2 undefined\ninvalidArgument .*limit.*\ninvalidArgument .*after.*\n$/)
+})
+
 test('m_b7_without_a_folder_nothing_is_reported_as_saved', async () => {
   const cwd = await folder()
   const { stdout } = await script(`

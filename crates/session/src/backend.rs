@@ -5,9 +5,11 @@ use std::future::Future;
 use std::io::{BufRead, Write};
 use std::sync::Arc;
 
-use holdpoint_common::api::{ClientEnd, InboxAsk, SessionNews, TurnEnd, Verb};
+use holdpoint_common::api::{
+    ClientEnd, InboxAsk, ListQuery, SessionList, SessionNews, TurnEnd, Verb,
+};
 use holdpoint_common::{
-    Event, OpenSession, SessionError, SessionId, SessionSummary, Snapshot, Supplies, TurnId, Who,
+    Event, OpenSession, SessionError, SessionId, Snapshot, Supplies, TurnId, Who,
 };
 use tokio::sync::watch;
 
@@ -56,7 +58,10 @@ pub(crate) trait Backend: Sized + Clone + Send + Sync {
         turn: TurnId,
     ) -> impl Future<Output = Result<Option<TurnEnd>, SessionError>> + Send;
 
-    fn list(&self) -> impl Future<Output = Result<Vec<SessionSummary>, SessionError>> + Send;
+    fn list(
+        &self,
+        query: ListQuery,
+    ) -> impl Future<Output = Result<SessionList, SessionError>> + Send;
     fn inbox(&self) -> impl Future<Output = Result<Vec<InboxAsk>, SessionError>> + Send;
     fn asks(
         &self,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use holdpoint_common::{Limits, ModelSettings, Usage};
 
-use crate::model::ModelRequest;
+use crate::model::Message;
 
 mod fit;
 mod images;
@@ -35,12 +35,18 @@ impl Bounds {
         Self { lines: limits.max_history_lines, tokens }
     }
 
-    /// Whether a request is within the bounds by its size alone, so that its tokens need not be
-    /// counted.
+    /// Whether a request of this many bytes is near the bounds: the tokens of a later one may have to
+    /// be counted.
+    fn are_near(&self, bytes: u64) -> bool {
+        estimate(bytes) > self.tokens / 2
+    }
+
+    /// Whether a request of this many bytes is within the bounds by its size alone, so that its tokens
+    /// need not be counted.
     #[must_use]
-    pub fn allow(&self, request: &ModelRequest) -> bool {
-        estimate(request.bytes()) <= self.tokens
-            && request.messages.iter().map(|message| message.lines()).sum::<u64>() <= self.lines
+    pub fn allow(&self, bytes: u64, messages: &[Message]) -> bool {
+        estimate(bytes) <= self.tokens
+            && messages.iter().map(|message| message.lines()).sum::<u64>() <= self.lines
     }
 }
 

@@ -31,9 +31,10 @@ use std::sync::Arc;
 use actix::prelude::*;
 use futures_util::future::{Map, Shared};
 use holdpoint_common::api::{
-    AnswerRequest, Answered, ChangeModelRequest, CloseRequest, PolicyRequest, RenameRequest, Verb,
+    AnswerRequest, Answered, ChangeModelRequest, CloseRequest, ListQuery, PolicyRequest,
+    RenameRequest, SessionList, Verb,
 };
-use holdpoint_common::{OpenSession, SessionError, SessionId, SessionSummary, Snapshot, Supplies};
+use holdpoint_common::{OpenSession, SessionError, SessionId, Snapshot, Supplies};
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinHandle};
 
@@ -118,10 +119,10 @@ pub(crate) struct Locate {
     pub(crate) given: String,
 }
 
-/// Lists all sessions.
+/// Lists sessions.
 #[derive(Message)]
-#[rtype(result = "Result<Vec<SessionSummary>, SessionError>")]
-pub(crate) struct List;
+#[rtype(result = "Result<SessionList, SessionError>")]
+pub(crate) struct List(pub(crate) ListQuery);
 
 /// Deletes the session with this id or name from the store.
 #[derive(Message)]
@@ -208,7 +209,7 @@ handle! {
     Reach: |registry, Reach { id, seen, supplies }| registry.reach(&id, seen, supplies.as_deref()).await;
     GetSnapshot: |registry, GetSnapshot { given }| registry.snapshot(&given).await;
     Locate: |registry, Locate { given }| registry.locate(&given).await;
-    List: |registry, List| registry.list().await;
+    List: |registry, List(query)| registry.list(&query).await;
     DeleteSession: |registry, DeleteSession(given)| registry.delete(&given).await;
     OnSession<RenameRequest>: |registry, OnSession { id, request, .. }| registry.rename(&id, &request).await;
     OnSession<CloseRequest>: |registry, OnSession { id, request, .. }| registry.close(&id, &request).await;

@@ -15,7 +15,7 @@ use holdpoint_tools::{
 use tokio::runtime;
 use tokio::sync::watch;
 
-use crate::context::Tokenizer;
+use crate::context::{Bounds, Tokenizer};
 use crate::gone_servers;
 use crate::hosted::{Approvals, Hosted};
 use crate::http_clients::{Authorities, http_clients};
@@ -107,6 +107,16 @@ pub(crate) struct SessionEnv {
     pub(crate) runtime: runtime::Handle,
     /// Why the session is not saved, if the store is not durable.
     pub(crate) not_saved: Option<Arc<str>>,
+}
+
+impl SessionEnv {
+    /// Prepares for a request whose messages have about this many bytes.
+    pub(crate) fn expect_request(&self, bytes: u64) {
+        if self.model.has_context() {
+            let bounds = Bounds::new(&self.limits, &self.model.settings());
+            self.tokenizer.load_if_near(&bounds, self.fixed_bytes + bytes, &self.runtime);
+        }
+    }
 }
 
 /// The reason that clients see if the store is not durable.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use actix::prelude::*;
 use holdpoint_common::api::{
-    AnswerRequest, Answered, CloseRequest, HandedOver, InboxAsk, MoveRequest, RenameRequest,
-    SessionNews, TurnEnd,
+    AnswerRequest, Answered, CloseRequest, HandedOver, InboxAsk, ListQuery, MoveRequest,
+    RenameRequest, SessionList, SessionNews, TurnEnd,
 };
 use holdpoint_common::{
     Answer, AskId, OpenSession, SessionError, SessionId, SessionSummary, Snapshot, Supplies,
@@ -325,6 +325,14 @@ impl Sessions {
     /// [`SessionError::Stopped`] if the engine has stopped, [`SessionError::Store`] if the saved
     /// sessions can't be read.
     pub async fn list(&self) -> Result<Vec<SessionSummary>, SessionError> {
-        with_backend!(AnySessions, &self.0, sessions => sessions.list().await)
+        Ok(self.list_page(ListQuery::default()).await?.sessions)
+    }
+
+    /// A page of the sessions, in the same order.
+    ///
+    /// # Errors
+    /// As [`list`](Self::list).
+    pub async fn list_page(&self, query: ListQuery) -> Result<SessionList, SessionError> {
+        with_backend!(AnySessions, &self.0, sessions => sessions.list(query).await)
     }
 }

@@ -262,12 +262,17 @@ impl State {
         }
     }
 
+    /// About how many bytes of messages the next request has.
+    pub(crate) fn request_bytes(&self) -> u64 {
+        self.history.text_bytes()
+    }
+
     /// The usage of a step: the provider's count, or else an estimate from the sizes of request and
     /// answer.
     pub(crate) fn step_usage(&self, step: OpenStep, moment: Moment<'_>) -> Usage {
         step.usage.unwrap_or_else(|| {
             let usage =
-                Usage::estimate(moment.fixed_bytes + self.history.text_bytes(), step.answer_bytes);
+                Usage::estimate(moment.fixed_bytes + self.request_bytes(), step.answer_bytes);
             // No request is larger than the limit.
             Usage { input: usage.input.min(moment.limits.max_history_tokens), ..usage }
         })

@@ -15,10 +15,12 @@ mod stored_facts;
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use futures_util::{FutureExt, StreamExt};
+use holdpoint_common::api::SessionCursor;
 use holdpoint_common::{
     Away, Delta, Event, Fact, Gaps, SessionId, SessionSummary, Timestamp, TurnFact,
 };
@@ -108,11 +110,23 @@ pub trait SessionStore: Send + Sync + 'static {
         std::future::ready(Ok(())).boxed()
     }
 
-    /// Lists every session that has a log, in no particular order.
+    /// Lists the sessions that have a log, in the order of [`SavedSession::cursor`], the greatest
+    /// first.
     ///
     /// # Errors
     /// [`StoreError::Io`] if the sessions can't be read.
-    fn list(&self) -> BoxFuture<'static, Result<Vec<SavedSession>, StoreError>>;
+    fn list_page(
+        &self,
+        page: SavedPage,
+    ) -> BoxFuture<'static, Result<Vec<SavedSession>, StoreError>>;
+
+    /// Lists every session that has a log.
+    ///
+    /// # Errors
+    /// As [`list_page`](Self::list_page).
+    fn list(&self) -> BoxFuture<'static, Result<Vec<SavedSession>, StoreError>> {
+        self.list_page(SavedPage::ALL)
+    }
 
     /// The changes that other machines make. In a store of one machine, the stream ends at once.
     fn changes(&self) -> BoxStream<'static, StoreChange> {
@@ -158,6 +172,27 @@ pub struct NewLog {
     pub reserved: u64,
 }
 
+impl NewLog {
+    /// When the session was opened. A session that is copied from another store was opened before.
+    fn opened(&self) -> Timestamp {
+        self.first.as_ref().map_or_else(|| SystemTime::now().into(), |(event, _)| event.at)
+    }
+}
+
+/// The part of the saved sessions to list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SavedPage {
+    /// The sessions whose cursors are less are listed; `None` lists from the first one on.
+    pub after: Option<SessionCursor>,
+    /// The most sessions to list.
+    pub limit: usize,
+}
+
+impl SavedPage {
+    /// All sessions.
+    pub const ALL: Self = Self { after: None, limit: usize::MAX };
+}
+
 /// A session as its store lists it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SavedSession {
@@ -175,6 +210,14 @@ pub struct SavedSession {
 }
 
 impl SavedSession {
+    /// The position of the session in the list: those that other machines own come first, then the
+    /// newest.
+    #[must_use]
+    pub fn cursor(&self) -> SessionCursor {
+        let Self { summary, opened, owner, .. } = self;
+        SessionCursor { live: owner.is_some(), opened: *opened, id: summary.id.clone() }
+    }
+
     /// A session in a store of one machine.
     #[must_use]
     pub fn of_one_machine(summary: SessionSummary, opened: Timestamp) -> Self {

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 use crate::daemon::{StateDir, busy};
-use crate::floors::Floor;
+use crate::floors::{self, Floor};
 use crate::stored;
 use crate::support::{MODEL, until};
 use crate::table::{Amount, Samples, Table};
@@ -68,8 +68,13 @@ pub(crate) fn measure(table: &Table) {
     if table.wants("deaf", &["with a client that never reads, of the time without"]) {
         DaemonWorld::new().non_reader(table);
     }
-    if table.wants("trickle", &["sessions at 50 deltas a second"]) {
-        DaemonWorld::new().trickle(table);
+    if table.wants("trickle", &["session(s) at 50 deltas a second"]) {
+        let floor = floors::relay(1, STREAMS);
+        DaemonWorld::new().trickle(table, STREAMS, Amount::Time(floor * 5 / 2));
+        table.note("   … a piece read and written by one thread", Amount::Time(floor));
+        DaemonWorld::new().trickle(table, 1, Amount::us(150));
+        let floor = floors::relay(1, 1);
+        table.note("   … a piece read and written by one thread", Amount::Time(floor));
     }
     if table.wants("replay", &["replay of 10,000 messages"]) {
         DaemonWorld::new().replay(table);
@@ -232,11 +237,11 @@ impl DaemonWorld {
         })
     }
 
-    fn trickle(&self, table: &Table) {
+    fn trickle(&self, table: &Table, streams: usize, most: Amount) {
         let script = format!("say@{RATE} {}", "word ".repeat(RATE * SECONDS));
         let mut clients = Vec::new();
         self.runtime.block_on(async {
-            for _ in 0..STREAMS {
+            for _ in 0..streams {
                 clients.push(self.watched("rehearsal").await);
             }
         });
@@ -258,14 +263,14 @@ impl DaemonWorld {
             }
             deltas
         });
-        assert!(deltas >= STREAMS * RATE * SECONDS, "{deltas}");
+        assert!(deltas >= streams * RATE * SECONDS, "{deltas}");
         let used = busy(self.place.pid()) - before;
         let each = used / u32::try_from(deltas).unwrap();
         table.figure_beside(
             Floor::Hop,
-            "10 sessions at 50 deltas a second, daemon's CPU for each",
+            &format!("{streams} session(s) at 50 deltas a second, daemon's CPU for each"),
             Amount::Time(each),
-            Amount::us(30),
+            most,
         );
     }
 
@@ -311,7 +316,7 @@ impl DaemonWorld {
 }
 
 /// Reads until the turn has ended, as fast as events arrive.
-async fn read_turn(client: &mut Attachment) {
+pub(crate) async fn read_turn(client: &mut Attachment) {
     let mut batch = Vec::new();
     loop {
         assert!(client.next_batch(&mut batch, 256).await > 0, "it lagged: {:?}", client.end());

@@ -144,8 +144,9 @@ fn edits(table: &Table, bench: &Bench) {
     });
 }
 
-fn searches(table: &Table, bench: &Bench) {
-    for folder in 0..FILES / 100 {
+/// Makes this many files of source code, one of which has a word that the others lack.
+pub(crate) fn make_files(bench: &Bench, files: usize) {
+    for folder in 0..files / 100 {
         let folder = bench.root().join(format!("{}/{}", folder % 30, folder));
         fs::create_dir_all(&folder).unwrap();
         for file in 0..100 {
@@ -154,6 +155,15 @@ fn searches(table: &Table, bench: &Bench) {
         }
     }
     fs::write(bench.root().join("0/0/one.rs"), "the_needle\n").unwrap();
+}
+
+/// How long `grep` takes to find the word of [`make_files`].
+pub(crate) fn found_in(bench: &Bench) -> Duration {
+    timed(bench, Grep::new(), &json!({"pattern": "the_needle"})).0
+}
+
+fn searches(table: &Table, bench: &Bench) {
+    make_files(bench, FILES);
     for (what, pattern) in
         [("a word", "the_needle"), ("an expression", r"value_\d+9999 = .*[a-f]{9}\w*x")]
     {

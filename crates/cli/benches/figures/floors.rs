@@ -87,16 +87,15 @@ pub(crate) fn measure(table: &Table) {
     table.note("sync: 4 KiB appended to a file and synced", floors.sync.median());
     for threads in [1, 3] {
         let what = format!("a piece read and written by {threads} thread(s) in a row, CPU");
-        table.note(&what, Amount::Time(relay(threads)));
+        table.note(&what, Amount::Time(relay(threads, STREAMS)));
     }
 }
 
 /// The CPU time that a row of threads uses for each piece, if each thread only reads it from the
-/// one before and writes it to the next. The streams are as many and as fast as in the group
-/// `trickle`.
-fn relay(threads: usize) -> Duration {
+/// one before and writes it to the next. The streams are as fast as those of the group `trickle`.
+pub(crate) fn relay(threads: usize, streams: usize) -> Duration {
     let pairs: Vec<(Vec<_>, Vec<_>)> =
-        (0..=threads).map(|_| (0..STREAMS).map(|_| UnixStream::pair().unwrap()).unzip()).collect();
+        (0..=threads).map(|_| (0..streams).map(|_| UnixStream::pair().unwrap()).unzip()).collect();
     let (mut enters, mut leaves): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
     let (first, last) = (enters.remove(0), leaves.pop().unwrap());
     let relays = leaves.into_iter().zip(enters).map(|(from, to)| {
@@ -114,7 +113,7 @@ fn relay(threads: usize) -> Duration {
     });
     for _ in 0..RATE * SECONDS {
         for stream in &first {
-            std::thread::sleep(Duration::from_secs(1) / u32::try_from(RATE * STREAMS).unwrap());
+            std::thread::sleep(Duration::from_secs(1) / u32::try_from(RATE * streams).unwrap());
             (&*stream).write_all(&[b'x'; 200]).unwrap();
         }
     }

@@ -45,6 +45,8 @@ mod fleet;
 #[cfg(target_os = "linux")]
 mod floors;
 #[cfg(target_os = "linux")]
+mod growth;
+#[cfg(target_os = "linux")]
 mod hosted;
 #[cfg(target_os = "linux")]
 mod hostile;
@@ -68,6 +70,8 @@ mod runs;
 mod saving;
 #[cfg(target_os = "linux")]
 mod screen;
+#[cfg(target_os = "linux")]
+mod sessions;
 #[cfg(target_os = "linux")]
 mod shown;
 #[cfg(target_os = "linux")]
@@ -122,6 +126,8 @@ fn main() {
     hostile::measure(&table);
     many::measure(&table);
     stored::measure(&table);
+    sessions::measure(&table);
+    growth::measure(&table);
     saving::measure(&table);
     screen::measure(&table);
     web::measure(&table);

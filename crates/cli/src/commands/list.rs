@@ -1,9 +1,10 @@
 //! The command `holdpoint list`.
 
 use std::collections::BTreeSet;
+use std::num::NonZeroUsize;
 use std::time::SystemTime;
 
-use holdpoint_common::api::SessionList;
+use holdpoint_common::api::{ListQuery, SessionList};
 use holdpoint_common::{SessionSummary, Timestamp};
 use holdpoint_session::folders::Folders;
 use holdpoint_tools::shown::prose_line;
@@ -19,6 +20,9 @@ use crate::table::{age, table};
 use crate::tone::Tone;
 use crate::ui::Ui;
 
+/// How many sessions a table has without `--limit`.
+const TABLE_LIMIT: NonZeroUsize = NonZeroUsize::new(100).unwrap();
+
 /// List sessions: live ones first, newest first
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -33,28 +37,44 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME")]
     machine: Option<String>,
 
+    /// List at most this many sessions [default: 100; with --json: all]
+    #[arg(long, value_name = "N")]
+    limit: Option<NonZeroUsize>,
+
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
-    let wanted = args.filter.test()?;
-    let mut listed = block_on(async {
-        Ok::<_, CliError>(control_sessions(folders, "list").await?.list().await?)
-    })?;
-    let total = listed.len();
-    listed.retain(|session| wanted(session) && (session.live || !args.live));
-    if let Some(wanted) = &args.machine {
-        let this = membership(folders)?.name;
-        listed.retain(|session| session.machine.as_ref().unwrap_or(&this) == wanted);
-    }
+    let matches_filter = args.filter.test()?;
+    let machine = match &args.machine {
+        Some(wanted) => Some((wanted, membership(folders)?.name)),
+        None => None,
+    };
+    let is_wanted = |session: &SessionSummary| {
+        let is_there = |(wanted, this): &(&String, String)| {
+            session.machine.as_ref().unwrap_or(this) == *wanted
+        };
+        matches_filter(session)
+            && (session.live || !args.live)
+            && machine.as_ref().is_none_or(is_there)
+    };
+    let is_filtered = args.filter.is_given() || args.live || machine.is_some();
+    let limit = args.limit.or((!args.json).then_some(TABLE_LIMIT));
+    // Between two pages a session can be missed, so a filter is applied to the whole list.
+    let mut listed = list(folders, limit.filter(|_| !is_filtered))?;
+    let total = listed.sessions.len();
+    listed.sessions.retain(is_wanted);
+    let matching = listed.sessions.len();
+    listed.sessions.truncate(limit.map_or(usize::MAX, NonZeroUsize::get));
+    let is_cut = listed.next.is_some() || listed.sessions.len() < matching;
     if args.json {
-        ui.json(&SessionList { sessions: listed })?;
-    } else if total > 0 && listed.is_empty() {
+        ui.json(&listed)?;
+    } else if matching == 0 && total > 0 {
         ui.print(&format!("No session matches. `holdpoint list` shows all ({total}).\n"))?;
     } else {
-        print(&listed, folders, ui)?;
+        print(&listed.sessions, is_cut, folders, ui)?;
     }
     Ok(0)
 }
@@ -62,18 +82,29 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
 /// Lists the sessions when the program is run without a command, and without a terminal for its
 /// screen.
 pub(crate) fn plain(folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
-    let listed = block_on(async {
-        Ok::<_, CliError>(control_sessions(folders, "list").await?.list().await?)
-    })?;
-    print(&listed, folders, ui)?;
+    let SessionList { sessions, next } = list(folders, Some(TABLE_LIMIT))?;
+    print(&sessions, next.is_some(), folders, ui)?;
     let hint = "hint: on a terminal, this shows the screen; `holdpoint --help` lists every command";
     ui.line(Tone::Dim, hint)?;
     ui.flush()?;
     Ok(0)
 }
 
-fn print(listed: &[SessionSummary], folders: &Folders, ui: &mut Ui) -> Result<(), CliError> {
-    if listed.is_empty() {
+fn list(folders: &Folders, limit: Option<NonZeroUsize>) -> Result<SessionList, CliError> {
+    block_on(async {
+        let sessions = control_sessions(folders, "list").await?;
+        Ok(sessions.list_page(ListQuery { limit, after: None }).await?)
+    })
+}
+
+/// Prints a table of the sessions. If the list is cut, more match.
+fn print(
+    sessions: &[SessionSummary],
+    is_cut: bool,
+    folders: &Folders,
+    ui: &mut Ui,
+) -> Result<(), CliError> {
+    if sessions.is_empty() {
         ui.print("No sessions. `holdpoint new` opens one.\n")?;
         if runtime()?.block_on(Daemon::has_found_damage(folders)) {
             ui.line(Tone::Plain, &format!("hint: {DAMAGED}"))?;
@@ -81,7 +112,7 @@ fn print(listed: &[SessionSummary], folders: &Folders, ui: &mut Ui) -> Result<()
         }
         return Ok(());
     }
-    let rows: Vec<_> = listed.iter().map(row).collect();
+    let rows: Vec<_> = sessions.iter().map(row).collect();
     ui.print(&table(
         ["ID", "NAME", "STATUS", "SINCE", "MODEL", "FOLDER", "TITLE"],
         &rows,
@@ -89,11 +120,15 @@ fn print(listed: &[SessionSummary], folders: &Folders, ui: &mut Ui) -> Result<()
     ))?;
     let now = Timestamp::from(SystemTime::now());
     let absence = |session: &SessionSummary| absence(session.machine.as_deref(), session.away, now);
-    for absence in listed.iter().filter_map(absence).collect::<BTreeSet<_>>() {
+    for absence in sessions.iter().filter_map(absence).collect::<BTreeSet<_>>() {
         ui.line(Tone::Warning, &absence)?;
     }
-    for session in listed.iter().filter(|session| !session.gaps.is_empty()) {
+    for session in sessions.iter().filter(|session| !session.gaps.is_empty()) {
         ui.line(Tone::Warning, &format!("damaged: {}", damage(session)))?;
+    }
+    if is_cut {
+        let count = sessions.len();
+        ui.line(Tone::Dim, &format!("hint: there are more than these {count}; use --limit N"))?;
     }
     Ok(ui.flush()?)
 }

@@ -34,7 +34,7 @@ pub(crate) struct StepView {
     /// Events up to this number are a replay, because this client fell behind. Deltas of items that
     /// have ended since may be missing from it.
     replay_to: u64,
-    /// Items whose deltas may be missing. They are shown whole at their end, not piece by piece.
+    /// Items with deltas that may be missing. They are shown whole at their end, not piece by piece.
     skipped: BTreeSet<ItemId>,
     /// Items with a text that was replayed in one piece.
     caught_up: BTreeSet<ItemId>,

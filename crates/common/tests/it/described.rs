@@ -46,8 +46,11 @@ impl<'a> Schemas<'a> {
     /// Returns minimal instances of a schema, so that each alternative and each optional field
     /// occurs in one of them.
     pub(crate) fn instances(self, schema: &'a Value) -> Vec<Value> {
-        if schema["$ref"].as_str().is_some_and(|target| target.ends_with("AskId")) {
-            return vec![json!("k3v9x2m7qa.41")];
+        let name = schema["$ref"].as_str().and_then(|target| target.rsplit('/').next());
+        match name {
+            Some("AskId") => return vec![json!("k3v9x2m7qa.41")],
+            Some("SessionCursor") => return vec![json!("live.1795715448055.k3v9x2m7qa")],
+            _ => {}
         }
         let schema = self.resolve(schema);
         if let Some(value) = schema.get("const") {

@@ -1,5 +1,8 @@
 //! Functions that list, find, close and delete sessions.
 
+use std::num::NonZeroUsize;
+
+use holdpoint_common::api::{ListQuery, SessionCursor};
 use holdpoint_session::SessionError;
 use napi::Env;
 use napi::bindgen_prelude::{PromiseRaw, Unknown};
@@ -21,8 +24,43 @@ pub struct CloseOptions {
     pub unused_since: Option<u64>,
 }
 
+/// The options of `sessionListPage`.
+#[napi(object, object_from_js = false, object_to_js = false)]
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct ListOptions {
+    /// Maximum number of sessions to list, at least 1. Default: all.
+    #[napi(ts_type = "number")]
+    pub limit: Option<NonZeroUsize>,
+    /// The end of the previous page, from its `next`. Default: the list begins with its first
+    /// session.
+    #[napi(ts_type = "SessionCursor")]
+    pub after: Option<SessionCursor>,
+}
+
 #[napi]
 impl Sessions {
+    /// Lists a page of the sessions: live ones first, then the newest first.
+    ///
+    /// Rejects with `invalidArgument` if `after` is not the `next` of a page.
+    #[napi(
+        catch_unwind,
+        ts_args_type = "options?: ListOptions",
+        ts_return_type = "Promise<SessionList>"
+    )]
+    pub fn session_list_page<'env>(
+        &self,
+        env: &'env Env,
+        options: Unknown<'_>,
+    ) -> napi::Result<PromiseRaw<'env, Unknown<'env>>> {
+        let options = read_argument::<Option<ListOptions>>(env, "options", options);
+        let client = self.client();
+        promise(env, async move {
+            let ListOptions { limit, after } = options?.unwrap_or_default();
+            Ok(client.sessions()?.0.list_page(ListQuery { limit, after }).await?)
+        })
+    }
+
     /// Lists all sessions: live ones first, then the newest first.
     #[napi(catch_unwind, ts_return_type = "Promise<SessionSummary[]>")]
     pub fn session_list<'env>(

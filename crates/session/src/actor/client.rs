@@ -121,6 +121,8 @@ impl Handler<Attach> for SessionActor {
         let live = ClientQueue { events, client, session };
         self.clients.attached.push(Client { id: client, who, queue });
         self.show_clients();
+        // A client that attaches may prompt soon.
+        self.env.expect_request(self.state.request_bytes());
         Ok(Attached {
             snapshot: self.shown.borrow().clone(),
             log: Arc::clone(&self.log).past(),

@@ -65,10 +65,11 @@ pub fn fit(
     bounds: &Bounds,
     count: &mut dyn FnMut(&str) -> u64,
 ) -> Result<Option<LeftOut>, TooLarge> {
-    if bounds.allow(request) {
+    let bytes = request.bytes();
+    if bounds.allow(bytes, &request.messages) {
         return Ok(None);
     }
-    let by_size = estimate(request.bytes()) <= bounds.tokens;
+    let by_size = estimate(bytes) <= bounds.tokens;
     let mut measure = Measure { by_size, count };
     let fixed = Size { tokens: measure.fixed(request), lines: 0 };
     let units = units(&request.messages);

@@ -4,7 +4,7 @@ use std::io::{BufRead, Write};
 use std::sync::Arc;
 
 use actix::prelude::*;
-use holdpoint_common::api::{InboxAsk, TurnEnd};
+use holdpoint_common::api::{InboxAsk, ListQuery, SessionList, TurnEnd};
 use holdpoint_common::{
     Ask, OpenSession, SessionError, SessionId, SessionSummary, Snapshot, Supplies, TurnId, Who,
 };
@@ -96,13 +96,13 @@ impl Backend for LocalSessions {
         turn_end::wait(self, id, turn).await
     }
 
-    async fn list(&self) -> Result<Vec<SessionSummary>, SessionError> {
-        self.0.manager.send(List).await.map_err(|_| SessionError::Stopped)?
+    async fn list(&self, query: ListQuery) -> Result<SessionList, SessionError> {
+        self.0.manager.send(List(query)).await.map_err(|_| SessionError::Stopped)?
     }
 
     async fn inbox(&self) -> Result<Vec<InboxAsk>, SessionError> {
         let mut inbox = Vec::new();
-        for session in self.list().await? {
+        for session in self.list(ListQuery::default()).await?.sessions {
             let SessionSummary { id, name, workspace, machine, away, .. } = session;
             let Some(first) = session.waits_for else { continue };
             match self.asks(&id).await {

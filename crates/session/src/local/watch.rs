@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use actix::prelude::*;
 use futures_util::StreamExt;
-use holdpoint_common::api::SessionNews;
+use holdpoint_common::api::{ListQuery, SessionList, SessionNews};
 use holdpoint_common::{SessionError, SessionId, SessionSummary, Snapshot};
 use tokio::sync::watch;
 use tokio_stream::StreamMap;
@@ -104,7 +104,8 @@ impl LocalWatch {
 
     /// Reports all sessions, and those that were deleted.
     async fn report_all(&mut self) -> Result<(), SessionError> {
-        let sessions = self.manager.send(List).await.map_err(|_| SessionError::Stopped)??;
+        let listed = self.manager.send(List(ListQuery::default())).await;
+        let SessionList { sessions, .. } = listed.map_err(|_| SessionError::Stopped)??;
         let known: HashSet<_> = sessions.iter().map(|session| &session.id).collect();
         let gone: Vec<_> = self.reported.keys().filter(|id| !known.contains(id)).cloned().collect();
         for id in gone {

@@ -1,21 +1,21 @@
 //! Finding sessions by id or name, live and saved, and listing them.
 
 use std::collections::BTreeSet;
+use std::num::NonZeroUsize;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdpoint_common::{
-    Gaps, SessionError, SessionId, SessionSummary, Snapshot, Supplies, Timestamp,
-};
+use holdpoint_common::api::{ListQuery, SessionCursor, SessionList};
+use holdpoint_common::{Gaps, SessionError, SessionId, SessionSummary, Snapshot, Supplies};
 
 use super::Live;
 use super::registry::Registry;
 use crate::saved::{self, Folded};
-use crate::store::{Home, SavedSession, SessionStore};
+use crate::store::{Home, SavedPage, SavedSession, SessionStore};
 
 /// How long the first list waits for the check of the store.
-const CHECK_WAIT: Duration = Duration::from_millis(500);
+const CHECK_WAIT: Duration = Duration::from_millis(200);
 
 /// A snapshot of a session that was not opened for it.
 pub(crate) struct SeenSnapshot {
@@ -147,50 +147,80 @@ impl Registry {
         Some(SeenSnapshot { snapshot, live: self.lifecycle().is_live(id) })
     }
 
-    /// Lists all sessions.
-    pub(super) async fn list(self: &Rc<Self>) -> Result<Vec<SessionSummary>, SessionError> {
+    /// Lists sessions: live ones first, then the newest first.
+    pub(super) async fn list(
+        self: &Rc<Self>,
+        query: &ListQuery,
+    ) -> Result<SessionList, SessionError> {
         self.mended().await;
         self.check_store().await;
         let store = &self.engine.store;
-        let saved = store.list().await?;
+        let ListQuery { limit, after } = query;
+        let limit = limit.map_or(usize::MAX, NonZeroUsize::get);
+        // The store may list sessions that are live here among the others, and one shows that more
+        // follow.
+        let live_here = self.lifecycle().records().filter(|(_, phase, _)| phase.is_live()).count();
+        let page = SavedPage {
+            after: after.clone(),
+            limit: limit.saturating_add(live_here).saturating_add(1),
+        };
+        let saved = store.list_page(page.clone()).await?;
+        // If the store has more, all of its sessions up to this one are in the list.
+        let last = saved.last().filter(|_| saved.len() == page.limit).map(SavedSession::cursor);
         // The records are read last: a session may have become live while the store was read.
         saved.iter().for_each(|saved| self.forget_changed(saved));
-        let mut sessions = self.list_known();
-        let known: BTreeSet<_> = sessions.iter().map(|(.., summary)| summary.id.clone()).collect();
-        let saved = saved.into_iter().filter(|saved| !known.contains(&saved.summary.id));
-        sessions.extend(saved.map(|saved| {
-            let SavedSession { mut summary, opened, home, owner, away } = saved;
-            // A session that another machine has is live there.
-            let live = owner.is_some();
-            let machine = match (owner, home) {
-                (None, Home::Here { shared }) => {
-                    summary.workspace = shared.unwrap_or(summary.workspace);
-                    None
-                }
-                (Some(machine), _) | (None, Home::Elsewhere(machine)) => Some(machine),
-            };
-            (live, opened, SessionSummary { live, machine, away, ..summary })
-        }));
-        for (.., summary) in &mut sessions {
+        let mut listed = self.list_live();
+        listed.retain(|(cursor, _)| after.as_ref().is_none_or(|after| cursor < after));
+        listed.extend(saved.into_iter().filter_map(|saved| self.list_saved(saved)));
+        listed.sort_by(|(one, _), (next, _)| next.cmp(one));
+        let next = match limit < listed.len() {
+            true => limit.checked_sub(1).map(|last| listed[last].0.clone()),
+            false => last,
+        };
+        listed.truncate(limit);
+        let sessions = listed.into_iter().map(|(_, mut summary)| {
             summary.gaps.merge(&store.gaps(&summary.id));
-        }
-        // Live ones first, the newest first.
-        sessions.sort_by(|left, right| {
-            (right.0, right.1, &right.2.id).cmp(&(left.0, left.1, &left.2.id))
+            summary
         });
-        Ok(sessions.into_iter().map(|(.., summary)| summary).collect())
+        Ok(SessionList { sessions: sessions.collect(), next })
     }
 
-    /// The sessions that were live in this process, with whether each is live now and when it was
-    /// opened.
-    fn list_known(&self) -> Vec<(bool, Timestamp, SessionSummary)> {
+    /// The sessions that are live here.
+    fn list_live(&self) -> Vec<(SessionCursor, SessionSummary)> {
         let lifecycle = self.lifecycle();
-        let known = lifecycle.records().map(|(_, phase, record)| {
-            let live = phase.is_live();
+        let live = lifecycle.records().filter(|(_, phase, _)| phase.is_live());
+        live.map(|(id, _, record)| {
+            let cursor = SessionCursor { live: true, opened: record.opened, id: id.clone() };
+            (cursor, SessionSummary::from(&**record.shown.borrow()))
+        })
+        .collect()
+    }
+
+    /// A session of the store; `None` if it is live here. One that was live here is listed as it was
+    /// seen last.
+    fn list_saved(&self, saved: SavedSession) -> Option<(SessionCursor, SessionSummary)> {
+        let cursor = saved.cursor();
+        let lifecycle = self.lifecycle();
+        if lifecycle.is_live(&cursor.id) {
+            return None;
+        }
+        let record = lifecycle.get(&cursor.id).and_then(|session| session.record.as_ref());
+        // Another machine knows more about a session that it has.
+        if let Some(record) = record.filter(|_| !cursor.live) {
             let summary = SessionSummary::from(&**record.shown.borrow());
-            (live, record.opened, SessionSummary { live, ..summary })
-        });
-        known.collect()
+            return Some((cursor, SessionSummary { live: false, ..summary }));
+        }
+        let SavedSession { mut summary, home, owner, away, .. } = saved;
+        let machine = match (owner, home) {
+            (None, Home::Here { shared }) => {
+                summary.workspace = shared.unwrap_or(summary.workspace);
+                None
+            }
+            (Some(machine), _) | (None, Home::Elsewhere(machine)) => Some(machine),
+        };
+        // A session that another machine has is live there.
+        let live = cursor.live;
+        Some((cursor, SessionSummary { live, machine, away, ..summary }))
     }
 
     /// Checks the store for damage, the first time. In a large store, clients that watch the list
@@ -252,9 +282,8 @@ pub(super) async fn resolve_id(
     }
     let saved = store.list().await?;
     let is_named = |saved: &&SavedSession| saved.summary.name == given;
-    // One that is live on another machine is meant rather than a newer one that is not live.
-    let order = |saved: &&SavedSession| (saved.owner.is_some(), saved.opened);
-    if let Some(meant) = saved.iter().filter(is_named).max_by_key(order) {
+    // The first one in the list is meant: one that is live on another machine, or the newest.
+    if let Some(meant) = saved.iter().find(is_named) {
         return Ok(meant.summary.id.clone());
     }
     let prefixed = saved.iter().map(|saved| &saved.summary.id).filter(|id| id.has_prefix(given));

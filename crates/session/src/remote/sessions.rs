@@ -4,10 +4,8 @@ use std::io::{self, BufRead, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use holdpoint_common::api::{Inbox, InboxAsk, MoveRequest, SessionList, TurnEnd};
-use holdpoint_common::{
-    OpenSession, SessionError, SessionId, SessionSummary, Snapshot, Supplies, TurnId, Who,
-};
+use holdpoint_common::api::{Inbox, InboxAsk, ListQuery, MoveRequest, SessionList, TurnEnd};
+use holdpoint_common::{OpenSession, SessionError, SessionId, Snapshot, Supplies, TurnId, Who};
 use hyper::body::Bytes;
 use tokio::sync::mpsc;
 
@@ -106,8 +104,13 @@ impl Backend for RemoteSessions {
         self.0.get(&format!("/v1/sessions/{id}/turns/{turn}")).await
     }
 
-    async fn list(&self) -> Result<Vec<SessionSummary>, SessionError> {
-        Ok(self.0.get::<SessionList>("/v1/sessions").await?.sessions)
+    async fn list(&self, query: ListQuery) -> Result<SessionList, SessionError> {
+        let ListQuery { limit, after } = query;
+        let limit = limit.map(|limit| format!("limit={limit}"));
+        let after = after.map(|after| format!("after={after}"));
+        let query: Vec<_> = limit.into_iter().chain(after).collect();
+        let path = if query.is_empty() { "/v1/sessions" } else { "/v1/sessions?" };
+        self.0.get(&format!("{path}{}", query.join("&"))).await
     }
 
     async fn inbox(&self) -> Result<Vec<InboxAsk>, SessionError> {

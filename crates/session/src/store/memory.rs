@@ -1,5 +1,6 @@
 //! The store in memory, which lasts as long as the process.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::ops::Range;
@@ -10,8 +11,8 @@ use futures_util::future::{BoxFuture, ready};
 use holdpoint_common::{Event, SessionId, SessionSummary};
 
 use super::{
-    NewLog, Page, SavedSession, SessionLog, SessionPast, SessionStore, StoreError, end_of_draft,
-    last_seq_of,
+    NewLog, Page, SavedPage, SavedSession, SessionLog, SessionPast, SessionStore, StoreError,
+    end_of_draft, last_seq_of,
 };
 
 /// A store that keeps every log in memory.
@@ -99,13 +100,22 @@ impl SessionStore for Memory {
         ready(self.log(session).map(|log| log as Arc<dyn SessionLog>)).boxed()
     }
 
-    fn list(&self) -> BoxFuture<'static, Result<Vec<SavedSession>, StoreError>> {
+    fn list_page(
+        &self,
+        page: SavedPage,
+    ) -> BoxFuture<'static, Result<Vec<SavedSession>, StoreError>> {
         let saved = |log: &Arc<MemoryLog>| {
             let contents = lock(&log.contents);
             let (summary, opened) = (contents.summary.clone()?, contents.facts.first()?.at);
             Some(SavedSession::of_one_machine(summary, opened))
         };
-        ready(Ok(lock(&self.logs).values().filter_map(saved).collect())).boxed()
+        let is_after =
+            |saved: &SavedSession| page.after.as_ref().is_none_or(|after| saved.cursor() < *after);
+        let mut listed: Vec<_> =
+            lock(&self.logs).values().filter_map(saved).filter(is_after).collect();
+        listed.sort_by_cached_key(|saved| Reverse(saved.cursor()));
+        listed.truncate(page.limit);
+        ready(Ok(listed)).boxed()
     }
 
     fn delete(&self, session: &SessionId) -> BoxFuture<'static, Result<(), StoreError>> {

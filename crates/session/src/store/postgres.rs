@@ -18,7 +18,7 @@ mod writer;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream};
@@ -37,8 +37,8 @@ use self::rows::new_home;
 use self::writer::{Change, PendingWrite, Write};
 use super::reads::{FoundGaps, MAX_WAITING_READS, Past, Read, Reads};
 use super::{
-    Deadline, Home, NewLog, SavedSession, SavedState, SessionLog, SessionPast, SessionStore,
-    StoreChange, StoreError,
+    Deadline, Home, NewLog, SavedPage, SavedSession, SavedState, SessionLog, SessionPast,
+    SessionStore, StoreChange, StoreError,
 };
 
 /// The pause between two reports of changes, and the longest time without one.
@@ -233,9 +233,7 @@ impl SessionStore for Postgres {
         session: &SessionId,
         contents: NewLog,
     ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
-        // A session that is copied from another store was opened before.
-        let first = contents.first.as_ref().map(|(event, _)| event.at);
-        let opened = first.unwrap_or_else(|| SystemTime::now().into());
+        let opened = contents.opened();
         let home = match &contents.first {
             Some((_, summary)) => self.places.home_of(&summary.workspace),
             None => self.places.machine.as_ref().to_owned(),
@@ -298,8 +296,11 @@ impl SessionStore for Postgres {
         self.write(Write::KeepNames { session, kept }).map(|done| done.map(drop)).boxed()
     }
 
-    fn list(&self) -> BoxFuture<'static, Result<Vec<SavedSession>, StoreError>> {
-        self.read(|done| Read::List { done })
+    fn list_page(
+        &self,
+        page: SavedPage,
+    ) -> BoxFuture<'static, Result<Vec<SavedSession>, StoreError>> {
+        self.read(move |done| Read::List { page: page.clone(), done })
     }
 
     /// Also when another machine stops or starts to respond, and every few seconds: a notification can

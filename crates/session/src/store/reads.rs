@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use holdpoint_common::{Delta, Event, Gap, Gaps, SessionId};
 use tokio::sync::oneshot;
 
-use super::{Page, SavedSession, SavedState, SessionPast, StoreError};
+use super::{Page, SavedPage, SavedSession, SavedState, SessionPast, StoreError};
 
 /// The most reads that may wait. One more fails.
 pub(super) const MAX_WAITING_READS: usize = 4_096;
@@ -49,6 +49,7 @@ pub(super) enum Read {
         done: oneshot::Sender<Result<Option<SavedSession>, StoreError>>,
     },
     List {
+        page: SavedPage,
         done: oneshot::Sender<Result<Vec<SavedSession>, StoreError>>,
     },
 }

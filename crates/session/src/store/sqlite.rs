@@ -11,7 +11,6 @@ mod writer;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
 
 use crossbeam_channel::{Sender, TrySendError, bounded, unbounded};
 use futures_util::FutureExt;
@@ -20,7 +19,9 @@ use holdpoint_common::{Event, Gaps, SessionId, SessionSummary};
 use tokio::sync::{oneshot, watch};
 
 use super::reads::{FoundGaps, MAX_WAITING_READS, Past, Read, Reads};
-use super::{NewLog, SavedSession, SavedState, SessionLog, SessionPast, SessionStore, StoreError};
+use super::{
+    NewLog, SavedPage, SavedSession, SavedState, SessionLog, SessionPast, SessionStore, StoreError,
+};
 pub use salvage::Salvaged;
 
 /// The database file in the folder of the store.
@@ -242,7 +243,7 @@ impl SessionStore for Sqlite {
     ) -> BoxFuture<'static, Result<Arc<dyn SessionLog>, StoreError>> {
         let made = self.write(writer::WriteRequest::Create {
             session: session.clone(),
-            opened: SystemTime::now().into(),
+            opened: contents.opened(),
             contents: Box::new(contents),
         });
         let log = self.log(session);
@@ -263,8 +264,11 @@ impl SessionStore for Sqlite {
         self.find(session).map(|found| found.map(|log| log as Arc<dyn SessionLog>)).boxed()
     }
 
-    fn list(&self) -> BoxFuture<'static, Result<Vec<SavedSession>, StoreError>> {
-        self.read(|done| Read::List { done })
+    fn list_page(
+        &self,
+        page: SavedPage,
+    ) -> BoxFuture<'static, Result<Vec<SavedSession>, StoreError>> {
+        self.read(move |done| Read::List { page: page.clone(), done })
     }
 
     fn gaps(&self, session: &SessionId) -> Gaps {

@@ -8,8 +8,8 @@ use futures_util::stream::BoxStream;
 use holdpoint_common::{Event, Gaps, SessionId, SessionSummary};
 
 use crate::store::{
-    Deadline, Home, NewLog, Page, SavedSession, SavedState, SessionLog, SessionPast, SessionStore,
-    StoreChange, StoreError,
+    Deadline, Home, NewLog, Page, SavedPage, SavedSession, SavedState, SessionLog, SessionPast,
+    SessionStore, StoreChange, StoreError,
 };
 
 /// The result of an operation of a store.
@@ -36,9 +36,9 @@ pub trait StoreLayer: Send + Sync + 'static {
         self.inner().own(session)
     }
 
-    /// See [`SessionStore::list`].
-    fn list(&self) -> Stored<Vec<SavedSession>> {
-        self.inner().list()
+    /// See [`SessionStore::list_page`].
+    fn list_page(&self, page: SavedPage) -> Stored<Vec<SavedSession>> {
+        self.inner().list_page(page)
     }
 }
 
@@ -55,8 +55,8 @@ impl<L: StoreLayer> SessionStore for L {
         StoreLayer::own(self, session)
     }
 
-    fn list(&self) -> Stored<Vec<SavedSession>> {
-        StoreLayer::list(self)
+    fn list_page(&self, page: SavedPage) -> Stored<Vec<SavedSession>> {
+        StoreLayer::list_page(self, page)
     }
 
     fn machine(&self) -> Option<&str> {

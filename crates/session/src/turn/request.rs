@@ -50,8 +50,13 @@ impl Runner {
         mut request: ModelRequest,
         forgotten: u64,
     ) -> Result<ModelRequest, End> {
+        if !self.env.model.has_context() {
+            return Ok(request);
+        }
         let bounds = Bounds::new(&self.env.limits, &self.env.model.settings());
-        if !self.env.model.has_context() || bounds.allow(&request) {
+        let bytes = request.bytes();
+        if bounds.allow(bytes, &request.messages) {
+            self.env.tokenizer.load_if_near(&bounds, bytes, &self.env.runtime);
             return Ok(request);
         }
         // Counting tokens is slow, and may load a vocabulary.

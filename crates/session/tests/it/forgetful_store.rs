@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use holdpoint_common::SessionId;
 use holdpoint_session::store::{
-    Memory, NewLog, SavedSession, SessionLog, SessionPast, SessionStore,
+    Memory, NewLog, SavedPage, SavedSession, SessionLog, SessionPast, SessionStore,
 };
 use holdpoint_session::testing::Stored;
 
@@ -24,8 +24,8 @@ impl SessionStore for Forgetful {
         Memory::default().own(session)
     }
 
-    fn list(&self) -> Stored<Vec<SavedSession>> {
-        Memory::default().list()
+    fn list_page(&self, page: SavedPage) -> Stored<Vec<SavedSession>> {
+        Memory::default().list_page(page)
     }
 
     fn delete(&self, session: &SessionId) -> Stored<()> {

@@ -1,15 +1,16 @@
 //! All sessions at once: a watch of their changes, snapshots of sessions that stay saved, and one
 //! inbox of their asks.
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use futures_util::FutureExt;
-use holdpoint_common::api::SessionNews;
+use holdpoint_common::api::{ListQuery, SessionNews};
 use holdpoint_common::{
     Answer, MAX_TITLE, NameError, PolicyMode, Refused, SessionStatus, SessionSummary,
 };
-use holdpoint_session::store::{Memory, SavedSession, SessionStore, StoreError};
+use holdpoint_session::store::{Memory, SavedPage, SavedSession, SessionStore, StoreError};
 use holdpoint_session::testing::{Harness, StoreLayer, Stored, reply, within_patience};
 use holdpoint_session::{SessionError, SessionHandle, Watch};
 use serde_json::json;
@@ -166,6 +167,43 @@ async fn m_b9_an_id_finds_its_session_even_if_another_has_it_as_name() {
 }
 
 #[tokio::test]
+async fn m_b9_the_list_is_read_in_pages_live_sessions_first() {
+    let store = Counting::default();
+    let former = Harness::with(|engine| engine.store(store.clone()));
+    for name in ["saved-1", "saved-2"] {
+        former.sessions().open(former.session().name(name)).await.unwrap();
+    }
+    drop(former);
+    let harness = Harness::with(|engine| engine.store(store.clone()));
+    let sessions = harness.sessions();
+    let mut opened = Vec::new();
+    for name in ["live-1", "closed-1", "live-2", "closed-2"] {
+        opened.push(sessions.open(harness.session().name(name)).await.unwrap());
+    }
+    for closed in [1, 3] {
+        opened[closed].close().await.unwrap();
+    }
+    let all = sessions.list().await.unwrap();
+    let live: Vec<_> = all.iter().take_while(|session| session.live).collect();
+    assert_eq!((all.len(), live.len()), (6, 2));
+    assert!(live.iter().all(|session| session.name.starts_with("live")), "{all:?}");
+    for limit in 1..=7 {
+        let (mut listed, mut query) = (Vec::new(), ListQuery::default());
+        query.limit = NonZeroUsize::new(limit);
+        loop {
+            let page = sessions.list_page(query.clone()).await.unwrap();
+            assert!(page.sessions.len() <= limit);
+            listed.extend(page.sessions);
+            match page.next {
+                next @ Some(_) => query.after = next,
+                None => break,
+            }
+        }
+        assert_eq!(listed, all, "{limit}");
+    }
+}
+
+#[tokio::test]
 async fn m_b9_a_title_is_bounded() {
     let harness = Harness::start();
     let session = harness.open().await;
@@ -187,12 +225,12 @@ impl StoreLayer for Counting {
         &*self.store
     }
 
-    fn list(&self) -> Stored<Vec<SavedSession>> {
+    fn list_page(&self, page: SavedPage) -> Stored<Vec<SavedSession>> {
         if self.broken.load(Ordering::SeqCst) {
             return async { Err(StoreError::Io { message: "it is broken".into() }) }.boxed();
         }
         self.listed.fetch_add(1, Ordering::SeqCst);
-        self.store.list()
+        self.store.list_page(page)
     }
 }
 

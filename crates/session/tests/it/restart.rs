@@ -15,7 +15,7 @@ use holdpoint_common::{
 };
 use holdpoint_session::model::Message;
 use holdpoint_session::store::{
-    Memory, NewLog, SavedSession, SessionLog, SessionPast, SessionStore, Sqlite,
+    Memory, NewLog, SavedPage, SavedSession, SessionLog, SessionPast, SessionStore, Sqlite,
 };
 use holdpoint_session::testing::{Harness, Recorder, StoreLayer, Stored, reply, within_patience};
 use holdpoint_session::transfer::export;
@@ -159,9 +159,9 @@ impl StoreLayer for SlowToList {
         self.store.create(session, contents)
     }
 
-    fn list(&self) -> Stored<Vec<SavedSession>> {
+    fn list_page(&self, page: SavedPage) -> Stored<Vec<SavedSession>> {
         let (made, overtaken, list) =
-            (Arc::clone(&self.made), Arc::clone(&self.overtaken), self.store.list());
+            (Arc::clone(&self.made), Arc::clone(&self.overtaken), self.store.list_page(page));
         let wait = async move {
             if tokio::time::timeout(Duration::from_millis(500), made.notified()).await.is_ok() {
                 overtaken.store(true, Ordering::SeqCst);
@@ -229,14 +229,14 @@ impl StoreLayer for GatedList {
         .boxed()
     }
 
-    fn list(&self) -> Stored<Vec<SavedSession>> {
+    fn list_page(&self, page: SavedPage) -> Stored<Vec<SavedSession>> {
         let Self { store, open, waiting, .. } = self.clone();
         async move {
             if !*open.borrow() {
                 waiting.send_modify(|waiting| *waiting += 1);
                 open.subscribe().wait_for(|open| *open).await.unwrap();
             }
-            store.list().await
+            store.list_page(page).await
         }
         .boxed()
     }
@@ -710,9 +710,9 @@ impl StoreLayer for PanickingStore {
         &self.store
     }
 
-    fn list(&self) -> Stored<Vec<SavedSession>> {
+    fn list_page(&self, page: SavedPage) -> Stored<Vec<SavedSession>> {
         assert!(self.listed.swap(true, Ordering::Relaxed), "a test requested a panic");
-        self.store.list()
+        self.store.list_page(page)
     }
 }
 

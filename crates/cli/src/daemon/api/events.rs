@@ -5,8 +5,6 @@ use std::sync::Arc;
 
 use actix_web::body::BoxBody;
 use actix_web::dev::Payload;
-use actix_web::error::QueryPayloadError;
-use actix_web::web::Query;
 use actix_web::{FromRequest, HttpRequest, HttpResponse, Responder, rt};
 use holdpoint_common::api::{ClientEnd, EventsQuery, SessionNews, StreamFrame};
 use holdpoint_common::{Event, SessionId};
@@ -14,7 +12,7 @@ use holdpoint_session::{AttachFrom, Attachment, SessionHandle, Watch};
 
 use super::caller::Caller;
 use super::operation::{DescribeInput, DescribeOutput, Operation};
-use super::parts::Id;
+use super::parts::{Id, parse_query};
 use super::stream::{Gone, Stream, Writer};
 use crate::daemon::error::ApiError;
 use crate::daemon::peer::Peer;
@@ -22,6 +20,10 @@ use crate::daemon::peer::Peer;
 /// The header in which a returning client sends the last number it has, as browsers do on their
 /// own.
 pub(super) const LAST_EVENT_HEADER: &str = "last-event-id";
+
+/// The parameters of an attach, for errors.
+const EVENTS_PARAMETERS: &str =
+    "`after` and `limit`, whole numbers, and `snapshots`, true or false";
 
 /// The maximum number of events handled at once.
 const BATCH: usize = 256;
@@ -165,29 +167,13 @@ impl FromRequest for AttachParams {
 }
 
 fn attach_params(request: &HttpRequest) -> Result<EventsQuery, ApiError> {
-    let mut query = parse_query(request.query_string())?;
+    let mut query: EventsQuery = parse_query(request, EVENTS_PARAMETERS)?;
     if let Some(last) = request.headers().get(LAST_EVENT_HEADER) {
         let number = last.to_str().ok().and_then(|last| last.trim().parse().ok());
         query.after =
             Some(number.ok_or_else(|| ApiError::malformed("Last-Event-ID is not a number"))?);
     }
     Ok(query)
-}
-
-/// Parses a query. An error names the wrong part.
-fn parse_query(text: &str) -> Result<EventsQuery, ApiError> {
-    let read = |text: &str| Query::<EventsQuery>::from_query(text).map(Query::into_inner);
-    read(text).map_err(|error| {
-        let part = text.split('&').find(|part| read(part).is_err()).unwrap_or(text);
-        let why = match &error {
-            QueryPayloadError::Deserialize(why) => why.to_string(),
-            error => error.to_string(),
-        };
-        ApiError::malformed(format!(
-            "the query can't be read at `{part}`: {why}; the parameters are `after` and `limit`, whole \
-             numbers, and `snapshots`, true or false"
-        ))
-    })
 }
 
 impl DescribeInput for AttachParams {

@@ -1,13 +1,16 @@
-//! Path parameters: a session, a turn or an ask.
+//! Parameters of the path (a session, a turn or an ask) and of the query.
 
 use std::future::{Ready, ready};
 use std::str::FromStr;
 
 use actix_web::dev::Payload;
-use actix_web::web::Path;
+use actix_web::error::QueryPayloadError;
+use actix_web::web::{Path, Query};
 use actix_web::{FromRequest, HttpRequest};
+use holdpoint_common::api::ListQuery;
 use holdpoint_common::{AskId, SessionId, TurnId};
 use holdpoint_session::SessionError;
+use serde::de::DeserializeOwned;
 
 use super::operation::{DescribeInput, Operation};
 use crate::daemon::error::ApiError;
@@ -23,6 +26,28 @@ pub(super) struct AskParam(pub(super) AskId);
 
 /// A turn of a session, both named by their ids.
 pub(super) struct Turn(pub(super) SessionId, pub(super) TurnId);
+
+/// The part of the list of sessions to send.
+pub(super) struct ListParams(pub(super) ListQuery);
+
+/// Parses the query of a request. An error names the wrong part, and these parameters.
+pub(super) fn parse_query<T: DeserializeOwned>(
+    request: &HttpRequest,
+    parameters: &str,
+) -> Result<T, ApiError> {
+    let read = |text: &str| Query::<T>::from_query(text).map(Query::into_inner);
+    let text = request.query_string();
+    read(text).map_err(|error| {
+        let part = text.split('&').find(|part| read(part).is_err()).unwrap_or(text);
+        let why = match &error {
+            QueryPayloadError::Deserialize(why) => why.to_string(),
+            error => error.to_string(),
+        };
+        ApiError::malformed(format!(
+            "the query can't be read at `{part}`: {why}; the parameters are {parameters}"
+        ))
+    })
+}
 
 /// The only parameter of the path, as text.
 fn parameter(request: &HttpRequest) -> Result<String, ApiError> {
@@ -86,6 +111,22 @@ impl FromRequest for Turn {
             let id = given.parse().map_err(|_| SessionError::UnknownSession { given })?;
             Ok(Self(id, TurnId(turn)))
         }))
+    }
+}
+
+impl FromRequest for ListParams {
+    type Error = ApiError;
+    type Future = Ready<Result<Self, ApiError>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let parameters = "`limit`, a whole number above 0, and `after`, the `next` of a page";
+        ready(parse_query(request, parameters).map(Self))
+    }
+}
+
+impl DescribeInput for ListParams {
+    fn describe(operation: &mut Operation<'_>) {
+        operation.query::<ListQuery>();
     }
 }
 

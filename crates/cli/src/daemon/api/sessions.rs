@@ -8,13 +8,16 @@ use holdpoint_session::{OpenSession, SessionError};
 
 use super::body::Body;
 use super::caller::{AnyCaller, Caller};
-use super::parts::{Id, SessionRef};
+use super::parts::{Id, ListParams, SessionRef};
 use super::reply::{Done, Reply};
 use crate::daemon::error::ApiError;
 
 /// `GET sessions`, the same in all versions: `status` lists the sessions of any daemon.
-pub(super) async fn list(AnyCaller(caller): AnyCaller) -> Result<Reply<SessionList>, ApiError> {
-    Ok(Reply(SessionList { sessions: caller.sessions().list().await? }))
+pub(super) async fn list(
+    AnyCaller(caller): AnyCaller,
+    ListParams(query): ListParams,
+) -> Result<Reply<SessionList>, ApiError> {
+    Ok(Reply(caller.sessions().list_page(query).await?))
 }
 
 /// `POST sessions`

@@ -4,6 +4,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::process::Child;
 
+use holdpoint_common::api::SessionList;
 use holdpoint_common::{AskFact, CutCause, Fact, Outcome, ToolFact, TurnFact};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -389,6 +390,30 @@ fn m_d3_all_without_live_sessions_says_so() {
         world.run(&["list", "--waiting"]).code(0).out,
         "No session matches. `holdpoint list` shows all (1).\n"
     );
+}
+
+#[test]
+fn m_b9_a_list_can_be_limited() {
+    let world = World::new();
+    for name in ["one", "two", "three"] {
+        world.run(&["new", "--name", name]).code(0);
+    }
+    world.run(&["close", "three"]).code(0);
+    let names = |args: &[&str]| -> Vec<String> {
+        let listed = world.run(&[&["list", "--json"], args].concat()).code(0).out;
+        let listed: SessionList = serde_json::from_str(&listed).unwrap();
+        listed.sessions.into_iter().map(|session| session.name).collect()
+    };
+    assert_eq!(names(&[]), ["two", "one", "three"]);
+    assert_eq!(names(&["--limit", "1"]), ["two"]);
+    assert_eq!(names(&["--live", "--limit", "3"]), ["two", "one"]);
+    let cut = world.run(&["list", "--limit", "2"]).code(0);
+    assert!(cut.out.contains("one") && !cut.out.contains("three"), "{cut:#?}");
+    assert_eq!(cut.err, "hint: there are more than these 2; use --limit N\n");
+    assert_eq!(world.run(&["list", "--limit", "3"]).code(0).err, "");
+    let cut = world.run(&["list", "--live", "--limit", "1"]).code(0);
+    assert_eq!(cut.err, "hint: there are more than these 1; use --limit N\n");
+    world.run(&["list", "--limit", "0"]).code(2);
 }
 
 #[test]

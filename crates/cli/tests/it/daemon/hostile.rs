@@ -431,6 +431,12 @@ fn t_s7_unknown_paths_methods_versions_and_fields_are_refused() {
         let answer = api.post(path, &json!({ "text": "x", "type": "resume" }));
         assert_eq!(answer.status, status, "{path}: {}", answer.text());
     }
+    for (query, named) in
+        [("limit=0", "`limit=0`"), ("limit=9&after=x", "`after=x`"), ("page=2", "`page=2`")]
+    {
+        let refused = api.get(&format!("sessions?{query}")).error(400).message;
+        assert!(refused.contains(named) && refused.contains("`limit`"), "{refused}");
+    }
     let twice = ask("POST", &format!("sessions/{session}/hold"), "content-length: 3\r\n");
     assert_eq!(twice.status, 400);
     let relative = api.post("sessions", &json!({ "workspace": "here" })).error(422);

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use holdpoint_common::api::SessionCursor;
 use holdpoint_common::{Away, Event, SessionId, Timestamp};
 use tokio::sync::{Semaphore, mpsc};
 use tokio_postgres::types::ToSql;
@@ -17,7 +18,7 @@ use super::lease::SILENT;
 use super::places::Places;
 use crate::store::reads::Read;
 use crate::store::stored_facts::{self, PAGE_BYTES, StoredFact, check_sum, signed};
-use crate::store::{Page, SavedSession, SavedState};
+use crate::store::{Page, SavedPage, SavedSession, SavedState};
 
 /// The most reads that run at the same time.
 const MAX_RUNNING: usize = 64;
@@ -70,6 +71,29 @@ fn sessions() -> String {
     )
 }
 
+/// A page of the sessions: those that other machines own and come after $2 and $3, and then the
+/// others that come after $4 and $5. Both are found by an index.
+fn page_of_sessions() -> String {
+    let page = |which| {
+        format!(
+            "SELECT id FROM sessions WHERE last > 0 AND {which}
+            ORDER BY opened DESC, id COLLATE \"C\" DESC LIMIT $6"
+        )
+    };
+    let theirs = page("id IN (SELECT id FROM theirs) AND (opened, id COLLATE \"C\") < ($2, $3)");
+    let others =
+        page("id NOT IN (SELECT id FROM theirs) AND (opened, id COLLATE \"C\") < ($4, $5)");
+    let sessions = sessions();
+    format!(
+        "WITH theirs AS (
+            SELECT sessions.id FROM sessions JOIN machines ON machines.name = owner
+            WHERE machines.name <> $1 AND until > now()
+        ), page AS (({theirs}) UNION ALL ({others}))
+        {sessions} WHERE sessions.id IN (SELECT id FROM page)
+        ORDER BY owners.name IS NOT NULL DESC, opened DESC, sessions.id COLLATE \"C\" DESC LIMIT $6"
+    )
+}
+
 struct ReaderStatements {
     page: Statement,
     newest: Statement,
@@ -91,7 +115,7 @@ impl Statements for ReaderStatements {
             draft: prepare(DRAFT).await?,
             state: prepare(STATE).await?,
             saved: client.prepare(&format!("{} WHERE sessions.id = $2", sessions())).await?,
-            list: client.prepare(&format!("{} WHERE last > 0", sessions())).await?,
+            list: client.prepare(&page_of_sessions()).await?,
             clock_ahead_ms: {
                 let server: i64 = client.query_one(CLOCK, &[]).await?.get(0);
                 server.saturating_sub(signed(Timestamp::from(SystemTime::now()).0))
@@ -145,11 +169,8 @@ async fn answer(db: &Connected<ReaderStatements>, places: &Places, read: Read) {
             let found = db.within_limit(saved_row(db, machine, &session)).await;
             let _ = done.send(found.map(|row| row.as_ref().and_then(|row| saved(db, row, places))));
         }
-        Read::List { done } => {
-            let listed = db.within_limit(rows(db, &db.statements.list, &[&machine])).await;
-            let _ = done.send(
-                listed.map(|rows| rows.iter().filter_map(|row| saved(db, row, places)).collect()),
-            );
+        Read::List { page, done } => {
+            let _ = done.send(db.within_limit(list(db, places, &page)).await);
         }
     }
 }
@@ -163,7 +184,7 @@ fn fail(read: Read, error: StoreError) {
         Read::State { done, .. } => done.send(Err(error)).is_ok(),
         Read::Find { done, .. } => done.send(Err(error)).is_ok(),
         Read::Saved { done, .. } => done.send(Err(error)).is_ok(),
-        Read::List { done } => done.send(Err(error)).is_ok(),
+        Read::List { done, .. } => done.send(Err(error)).is_ok(),
     };
 }
 
@@ -191,6 +212,34 @@ async fn saved_row(
     session: &SessionId,
 ) -> Result<Option<Row>, StoreError> {
     Ok(rows(db, &db.statements.saved, &[&machine, &session.as_str()]).await?.pop())
+}
+
+async fn list(
+    db: &Connected<ReaderStatements>,
+    places: &Places,
+    page: &SavedPage,
+) -> Result<Vec<SavedSession>, StoreError> {
+    // Below and above every session.
+    let (none, all) = ((-1, ""), (i64::MAX, ""));
+    let (live, saved_only) = match &page.after {
+        Some(SessionCursor { live: true, opened, id }) => ((signed(opened.0), id.as_str()), all),
+        Some(SessionCursor { live: false, opened, id }) => (none, (signed(opened.0), id.as_str())),
+        None => (all, all),
+    };
+    let mut limit = page.limit;
+    loop {
+        let most = i64::try_from(limit).unwrap_or(i64::MAX);
+        let parameters: [&(dyn ToSql + Sync); 6] =
+            [&&*places.machine, &live.0, &live.1, &saved_only.0, &saved_only.1, &most];
+        let rows = rows(db, &db.statements.list, &parameters).await?;
+        let mut listed: Vec<_> = rows.iter().filter_map(|row| saved(db, row, places)).collect();
+        // A session that can't be read does not end the list.
+        if listed.len() >= page.limit || rows.len() < limit {
+            listed.truncate(page.limit);
+            return Ok(listed);
+        }
+        limit = limit.saturating_mul(2);
+    }
 }
 
 /// A page of the facts in a range, with gaps in place of unreadable facts.

@@ -30,6 +30,8 @@ const MIGRATIONS: [&str; VERSION as usize] = ["
         reserved bigint NOT NULL DEFAULT 0,
         summary text
     );
+    CREATE INDEX sessions_by_age ON sessions (opened, id COLLATE \"C\");
+    CREATE INDEX owned_sessions ON sessions (owner) WHERE owner IS NOT NULL;
     CREATE TABLE names (
         name text PRIMARY KEY,
         session text NOT NULL,

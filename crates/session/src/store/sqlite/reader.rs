@@ -1,15 +1,18 @@
 //! The reading threads. Each has its own connection, so that reads do not wait for the writer.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use crossbeam_channel::Receiver;
+use holdpoint_common::api::SessionCursor;
 use holdpoint_common::{Event, SessionId, Timestamp};
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::files::Identity;
 use super::{Shared, StoreError, rows, schema};
 use crate::store::reads::Read;
-use crate::store::{SavedSession, summary_of};
+use crate::store::stored_facts::signed;
+use crate::store::{SavedPage, SavedSession, summary_of};
 
 /// Reads until every sender is gone.
 pub(super) fn run(shared: &Shared, requests: &Receiver<Read>) {
@@ -41,8 +44,8 @@ pub(super) fn run(shared: &Shared, requests: &Receiver<Read>) {
             Read::Saved { session, done } => {
                 let _ = done.send(in_transaction(shared, &mut db, |db| saved(db, &session)));
             }
-            Read::List { done } => {
-                let _ = done.send(in_transaction(shared, &mut db, list));
+            Read::List { page, done } => {
+                let _ = done.send(in_transaction(shared, &mut db, |db| list(db, &page)));
             }
         }
     }
@@ -98,27 +101,83 @@ fn all_facts(db: &Connection, session: &SessionId) -> Result<Vec<Arc<Event>>, St
     Ok(facts)
 }
 
-fn list(db: &Connection) -> Result<Vec<SavedSession>, StoreError> {
-    let mut select =
-        db.prepare_cached("SELECT id, opened, summary FROM sessions WHERE last > 0")?;
-    let mut rows = select.query([])?;
+fn list(db: &Connection, page: &SavedPage) -> Result<Vec<SavedSession>, StoreError> {
+    if *page == SavedPage::ALL {
+        return list_all(db);
+    }
+    // The index has this order, so that only the rows of the page are read.
+    let mut select = db.prepare_cached(
+        "SELECT id, opened, last, summary FROM sessions INDEXED BY sessions_by_age
+        WHERE (opened, id) < (?1, ?2) ORDER BY opened DESC, id DESC",
+    )?;
+    // No session of a store of one machine is at a live position.
+    let after = page.after.as_ref().filter(|after| !after.live);
+    let mut rows = select.query(match after {
+        Some(SessionCursor { opened, id, .. }) => (signed(opened.0), id.as_str()),
+        None => (i64::MAX, ""),
+    })?;
     let mut sessions = Vec::new();
-    while let Some(row) = rows.next()? {
-        let opened: i64 = row.get(1)?;
-        let summary = row.get_ref(2)?.as_bytes_or_null().map_err(rusqlite::Error::from)?;
-        let summary = match summary.and_then(|text| serde_json::from_slice(text).ok()) {
-            Some(summary) => Some(summary),
-            // A row of an older schema or of a salvaged database lacks its summary, which is folded
-            // again.
-            None => {
-                let id: String = row.get(0)?;
-                let Ok(id) = id.parse() else { continue };
-                summary_of(&all_facts(db, &id)?)
-            }
-        };
-        let Some(summary) = summary else { continue };
-        let opened = Timestamp(opened.cast_unsigned());
-        sessions.push(SavedSession::of_one_machine(summary, opened));
+    while sessions.len() < page.limit
+        && let Some(row) = rows.next()?
+    {
+        sessions.extend(listed(db, row)?);
     }
     Ok(sessions)
+}
+
+/// Lists all sessions without the index, and compares it with them: damage of the index alone would
+/// hide sessions from every page.
+fn list_all(db: &Connection) -> Result<Vec<SavedSession>, StoreError> {
+    let mut select =
+        db.prepare_cached("SELECT id, opened, last, summary FROM sessions NOT INDEXED")?;
+    let mut rows = select.query([])?;
+    let (mut sessions, mut keys) = (Vec::new(), Vec::new());
+    while let Some(row) = rows.next()? {
+        keys.push(key(row)?);
+        sessions.extend(listed(db, row)?);
+    }
+    keys.sort_unstable();
+    let mut select = db.prepare_cached(
+        "SELECT id, opened FROM sessions INDEXED BY sessions_by_age ORDER BY opened, id",
+    )?;
+    let mut indexed = select.query([])?;
+    let mut expected = keys.into_iter();
+    loop {
+        let found = indexed.next()?.map(key).transpose()?;
+        if found != expected.next() {
+            let message = "the index of its sessions does not match them".to_owned();
+            return Err(StoreError::Damaged { message });
+        }
+        if found.is_none() {
+            break;
+        }
+    }
+    sessions.sort_by_cached_key(|saved| Reverse(saved.cursor()));
+    Ok(sessions)
+}
+
+/// The key of a session in the index.
+fn key(row: &Row<'_>) -> rusqlite::Result<(i64, Vec<u8>)> {
+    let id = row.get_ref(0)?.as_bytes_or_null()?;
+    Ok((row.get(1)?, id.unwrap_or_default().to_owned()))
+}
+
+/// The session in a row of the list; `None` if it has no fact yet.
+fn listed(db: &Connection, row: &Row<'_>) -> Result<Option<SavedSession>, StoreError> {
+    if row.get::<_, i64>(2)? == 0 {
+        return Ok(None);
+    }
+    let summary = row.get_ref(3)?.as_bytes_or_null().map_err(rusqlite::Error::from)?;
+    let summary = match summary.and_then(|text| serde_json::from_slice(text).ok()) {
+        Some(summary) => Some(summary),
+        // A row of an older schema or of a salvaged database lacks its summary, which is folded
+        // again.
+        None => {
+            let id: String = row.get(0)?;
+            let Ok(id) = id.parse() else { return Ok(None) };
+            summary_of(&all_facts(db, &id)?)
+        }
+    };
+    let opened = Timestamp(row.get::<_, i64>(1)?.cast_unsigned());
+    Ok(summary.map(|summary| SavedSession::of_one_machine(summary, opened)))
 }

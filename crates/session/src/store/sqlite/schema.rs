@@ -11,7 +11,7 @@ use super::files::{ROLLBACK_JOURNAL, side_file};
 use super::{StoreError, files};
 
 /// The newest schema version.
-pub(super) const VERSION: u32 = 4;
+pub(super) const VERSION: u32 = 5;
 
 /// The statements that turn schema n into schema n + 1, starting from an empty database.
 const MIGRATIONS: [&str; VERSION as usize] = [
@@ -48,6 +48,8 @@ const MIGRATIONS: [&str; VERSION as usize] = [
         state TEXT NOT NULL,
         check_sum INTEGER NOT NULL
     ) STRICT;",
+    // The order of the list, so that a page of it reads no other sessions.
+    "CREATE INDEX sessions_by_age ON sessions (opened, id);",
 ];
 
 /// Inserts a fact: its session, its number, that of the fact before it, its text and its checksum.

@@ -5,7 +5,7 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::sync::Arc;
 
 use holdpoint_common::{Delta, Event, SessionId};
-use holdpoint_session::store::{NewLog, SessionStore, Sqlite, StoreError};
+use holdpoint_session::store::{NewLog, SavedPage, SessionStore, Sqlite, StoreError};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
@@ -254,6 +254,24 @@ async fn t_u3_sessions_are_whole_without_the_index_of_their_list() {
     let _ = store.open(&before.sessions[0].0).await.unwrap();
     let ids: Vec<_> = before.sessions.iter().map(|(session, _)| session.clone()).collect();
     assert_eq!(store.salvaged()[0].whole, ids);
+}
+
+/// A damaged index hides sessions without an error of SQLite.
+#[tokio::test]
+async fn t_u3_sessions_are_whole_if_the_index_of_the_list_lacks_one() {
+    let before = Before::new().await;
+    let root = root_of(&before.bytes, "sessions_by_age");
+    let mut bytes = before.bytes.clone();
+    // The number of cells in the page's header.
+    bytes[(root - 1) * PAGE + 4] -= 1;
+    for bytes in [bytes, without_root(&before.bytes, "sessions_by_age")] {
+        let (_folder, store) = store_of(&bytes);
+        assert_eq!(store.list().await.unwrap().len(), before.sessions.len());
+        let page = SavedPage { after: None, limit: 9 };
+        assert_eq!(store.list_page(page).await.unwrap().len(), before.sessions.len());
+        let ids: Vec<_> = before.sessions.iter().map(|(session, _)| session.clone()).collect();
+        assert_eq!(store.salvaged()[0].whole, ids);
+    }
 }
 
 /// A damaged tree can return a row twice.

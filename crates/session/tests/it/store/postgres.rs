@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use holdpoint_common::{Certificates, Delta, Fact, SessionFact, SessionId, SessionSummary, Who};
 use holdpoint_session::store::{
-    Home, Machine, NewLog, Postgres, SavedState, SessionLog, SessionStore, StoreError,
+    Home, Machine, NewLog, Postgres, SavedPage, SavedSession, SavedState, SessionLog, SessionStore,
+    StoreError,
 };
 use holdpoint_tests::postgres_server::PostgresServer;
 use holdpoint_tests::tls_server::Authority;
@@ -98,6 +99,29 @@ async fn m_i3_an_owner_that_was_replaced_can_write_nothing() {
     drop(log);
     written(&one).await;
     new.append(2, vec![prompt(3, "new")], summary(&session, "")).await.unwrap();
+}
+
+#[tokio::test]
+async fn m_b9_sessions_that_other_machines_own_are_listed_first() {
+    let server = start(&[]);
+    let url = server.database("fleet");
+    let (one, two) = (connect(&url, "m1").await, connect(&url, "m2").await);
+    let _live = create(&two, &id("live")).await;
+    for name in ["a", "b", "c"] {
+        drop(create(&one, &id(name)).await);
+    }
+    let page = async |after, limit| one.list_page(SavedPage { after, limit }).await.unwrap();
+    let ids = |page: &[SavedSession]| -> Vec<String> {
+        page.iter().map(|saved| saved.summary.id.to_string()).collect()
+    };
+    let first = page(None, 2).await;
+    assert_eq!(ids(&first), ["live", "c"]);
+    let after_live = page(Some(first[0].cursor()), 9).await;
+    assert_eq!(ids(&after_live), ["c", "b", "a"]);
+    assert_eq!(ids(&page(Some(first[1].cursor()), 1).await), ["b"]);
+    // A session that can't be read is left out, and ends no page.
+    server.query("fleet", "UPDATE holdpoint.sessions SET summary = '?' WHERE id = 'b'");
+    assert_eq!(ids(&page(Some(first[1].cursor()), 1).await), ["a"]);
 }
 
 #[tokio::test]

@@ -7,7 +7,9 @@ use holdpoint_common::{
     AssistantMessage, Body, Certificates, Delta, Event, Fact, ItemId, Outcome, Timestamp, TurnFact,
     TurnId, Usage,
 };
-use holdpoint_session::store::{Memory, NewLog, Page, Postgres, SessionStore, Sqlite, StoreError};
+use holdpoint_session::store::{
+    Memory, NewLog, Page, Postgres, SavedPage, SavedSession, SessionStore, Sqlite, StoreError,
+};
 use holdpoint_tests::postgres_server::PostgresServer;
 use tempfile::TempDir;
 
@@ -176,6 +178,43 @@ async fn m_i15_sessions_are_listed_as_saved_last_and_deleted() {
         );
         assert_eq!(store.list().await.unwrap().len(), 1);
         assert_eq!(numbers(&store.open(&two).await.unwrap().read(0..9).await.unwrap()), [1, 2]);
+    }
+}
+
+#[tokio::test]
+async fn m_b9_sessions_are_listed_in_pages_the_newest_first() {
+    let (_places, stores) = stores().await;
+    for store in stores {
+        assert_eq!(store.list().await.unwrap(), []);
+        // Times and ids have different orders, and two times are equal.
+        for (name, at) in [("c", 30), ("b", 10), ("e", 50), ("a", 40), ("d", 40), ("g", 20)] {
+            let session = id(name);
+            let first = Event { at: Timestamp(at), ..(*opened(&session, 1)).clone() };
+            let contents =
+                NewLog { first: Some((Arc::new(first), summary(&session, ""))), reserved: 1 };
+            store.create(&session, contents).await.unwrap();
+        }
+        let all = store.list().await.unwrap();
+        let ids: Vec<_> = all.iter().map(|saved| saved.summary.id.as_str()).collect();
+        assert_eq!(ids, ["e", "d", "a", "c", "g", "b"]);
+        for limit in [1, 3, 6, 7, usize::MAX] {
+            let (mut listed, mut after) = (Vec::new(), None);
+            loop {
+                let page = store.list_page(SavedPage { after, limit }).await.unwrap();
+                assert!(page.len() <= limit);
+                after = page.last().map(SavedSession::cursor);
+                listed.extend(page);
+                if after.is_none() {
+                    break;
+                }
+            }
+            assert_eq!(listed, all, "{limit}");
+        }
+        // A page begins where a session was, even if it was deleted.
+        let after = Some(all[2].cursor());
+        store.delete(&all[2].summary.id).await.unwrap();
+        let page = store.list_page(SavedPage { after, limit: 2 }).await.unwrap();
+        assert_eq!(page, all[3..5]);
     }
 }
 

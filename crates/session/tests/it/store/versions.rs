@@ -133,7 +133,7 @@ fn descriptors(path: &Path) -> Vec<u32> {
 }
 
 /// The statements that made schema 1, and then the next ones from it.
-pub(super) const OLDER: [&str; 3] = [
+pub(super) const OLDER: [&str; 4] = [
     "CREATE TABLE sessions (
         id TEXT PRIMARY KEY,
         opened INTEGER NOT NULL,
@@ -156,11 +156,17 @@ pub(super) const OLDER: [&str; 3] = [
         check_sum INTEGER NOT NULL,
         PRIMARY KEY (session, seq)
     ) STRICT, WITHOUT ROWID;",
+    "CREATE TABLE states (
+        session TEXT PRIMARY KEY,
+        seq INTEGER NOT NULL,
+        state TEXT NOT NULL,
+        check_sum INTEGER NOT NULL
+    ) STRICT;",
 ];
 
 #[tokio::test]
 async fn t_u14_an_older_store_is_migrated_with_a_backup() {
-    for older in 1..=3_u32 {
+    for older in 1..=4_u32 {
         let folder = TempDir::new().unwrap();
         let path = folder.path().join("sessions.db");
         let session = id("old");
@@ -208,7 +214,7 @@ fn t_u14_a_store_of_a_newer_version_is_refused_and_left_untouched() {
     fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
     let before = fs::read(&path).unwrap();
     let Err(error) = Sqlite::open(folder.path()) else { panic!("the store was opened") };
-    assert_eq!(error, StoreError::Newer { found: 4711, known: 4 });
+    assert_eq!(error, StoreError::Newer { found: 4711, known: 5 });
     assert_eq!(fs::read(&path).unwrap(), before);
     let left: Vec<_> =
         fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
