@@ -37,6 +37,33 @@ pub struct Derived {
     pub refusals: u32,
 }
 
+/// The position from which the newest facts take at least this many bytes; 0 if all take fewer. From
+/// there on, they give the same messages as with all facts before them.
+///
+/// The position is that of a prompt after an answer, because a refusal belongs to the messages up to
+/// the next answer. It is 0 if a run began or ended later: the messages of a run depend on its
+/// beginning.
+#[must_use]
+pub fn newest(facts: &[Arc<Event>], bytes: u64) -> usize {
+    let is_answer = |event: &Event| {
+        matches!(event.fact(), Some(Fact::Turn(TurnFact::AssistantMessage(message)))
+            if message.has_text_or_calls())
+    };
+    let mut passed: u64 = 0;
+    for (at, event) in facts.iter().enumerate().rev() {
+        match event.fact() {
+            Some(Fact::Run(_) | Fact::Task(_)) => return 0,
+            Some(Fact::Prompt(PromptFact::Accepted { .. }))
+                if passed >= bytes && at > 0 && is_answer(&facts[at - 1]) =>
+            {
+                return at;
+            }
+            _ => passed += event.weight() as u64,
+        }
+    }
+    0
+}
+
 /// Derives the conversation from these facts, with each prompt as a separate message.
 #[must_use]
 pub fn derive(facts: &[Arc<Event>]) -> Derived {

@@ -35,6 +35,9 @@ pub struct LeftOut {
     pub lines: u64,
     /// Whether the lines alone were too many. By its tokens, more would have fitted.
     pub by_lines: bool,
+    /// Whether there was room for the oldest messages, too. If even older ones were in the request,
+    /// some of them might fit.
+    pub has_room: bool,
 }
 
 /// The error for a request whose indispensable part is too large.
@@ -97,6 +100,7 @@ pub fn fit(
     // already, and for prompts that were never answered.
     let mut from = last;
     let mut skipped = BTreeSet::new();
+    let mut has_room = true;
     for next in (0..last).rev() {
         if next != newest {
             let more = taken + measure.unit(&request.messages[units[next].clone()]);
@@ -107,6 +111,7 @@ pub fn fit(
                 skipped.insert(next);
                 continue;
             } else {
+                has_room = false;
                 break;
             }
         }
@@ -140,7 +145,8 @@ pub fn fit(
     request.messages.retain(|_| keep.next().unwrap_or(true));
     let messages = (before - request.messages.len()) as u64;
     let Size { tokens, lines } = taken;
-    Ok((messages + results > 0).then_some(LeftOut { messages, results, tokens, lines, by_lines }))
+    let left_out = LeftOut { messages, results, tokens, lines, by_lines, has_room };
+    Ok((messages + results > 0).then_some(left_out))
 }
 
 /// The units of a conversation, in order.

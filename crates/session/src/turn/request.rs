@@ -10,6 +10,10 @@ use crate::history::{self, Derived};
 use crate::model::ModelRequest;
 use crate::state::{Conversation, Report};
 
+/// How many bytes of the newest facts are tried first, for each token of the limit. Most text has
+/// fewer bytes per token.
+const BYTES_PER_TOKEN: u64 = 16;
+
 impl Runner {
     /// Builds the next request. `content` was added to the prompt in this step.
     ///
@@ -21,43 +25,57 @@ impl Runner {
         conversation: Conversation,
         content: Option<&str>,
     ) -> Result<ModelRequest, End> {
-        let Derived { mut messages, omissible, refusals } = match self.env.model.needs_messages() {
-            true => history::derive(conversation.events()),
-            false => Derived::default(),
+        let model = Arc::clone(&self.env.model);
+        let bounds = Bounds::new(&self.env.limits, &model.settings());
+        let facts = if model.needs_messages() { conversation.events() } else { &[] };
+        // Few of a long conversation's facts fit, so that a request takes no longer than that of a
+        // short one. Only if all of them fit, more are tried.
+        let mut bytes = match model.has_context() {
+            true => bounds.tokens.saturating_mul(BYTES_PER_TOKEN),
+            false => u64::MAX,
         };
-        // The conversation is from before this content was added.
-        content.into_iter().for_each(|text| history::add_content(&mut messages, text));
-        context::limit_images(&mut messages, self.env.model.takes_images());
-        self.omissible = omissible;
-        self.refusals = refusals;
-        let request = ModelRequest {
-            system: Arc::clone(&self.system),
-            messages,
-            tools: Arc::clone(&self.specs),
-        };
-        let forgotten = conversation.forgotten();
-        // Dropped here, so that the actor can add to the conversation without a copy.
-        drop(conversation);
-        let mut request = self.fit(request, forgotten).await?;
-        history::join_prompts(&mut request.messages);
-        Ok(request)
+        loop {
+            let from = history::newest(facts, bytes);
+            let Derived { mut messages, omissible, refusals } = match model.needs_messages() {
+                true => history::derive(&facts[from..]),
+                false => Derived::default(),
+            };
+            // The conversation is from before this content was added.
+            content.into_iter().for_each(|text| history::add_content(&mut messages, text));
+            context::limit_images(&mut messages, model.takes_images());
+            self.omissible = omissible;
+            self.refusals = refusals;
+            let request = ModelRequest {
+                system: Arc::clone(&self.system),
+                messages,
+                tools: Arc::clone(&self.specs),
+            };
+            let (mut request, left_out) = match model.has_context() {
+                true => self.fit(request, bounds).await?,
+                false => (request, None),
+            };
+            if from > 0 && left_out.is_none_or(|left_out| left_out.has_room) {
+                bytes = bytes.saturating_mul(4);
+                continue;
+            }
+            if let Some(left_out) = left_out {
+                self.report_cut(left_out, bounds, conversation.forgotten() + from as u64).await;
+            }
+            history::join_prompts(&mut request.messages);
+            return Ok(request);
+        }
     }
 
-    /// Cuts a request to the model's context, and reports the cut. The conversation already lacks
-    /// `forgotten` facts.
+    /// Cuts a request to the model's context.
     async fn fit(
         &mut self,
         mut request: ModelRequest,
-        forgotten: u64,
-    ) -> Result<ModelRequest, End> {
-        if !self.env.model.has_context() {
-            return Ok(request);
-        }
-        let bounds = Bounds::new(&self.env.limits, &self.env.model.settings());
+        bounds: Bounds,
+    ) -> Result<(ModelRequest, Option<LeftOut>), End> {
         let bytes = request.bytes();
         if bounds.allow(bytes, &request.messages) {
             self.env.tokenizer.load_if_near(&bounds, bytes, &self.env.runtime);
-            return Ok(request);
+            return Ok((request, None));
         }
         // Counting tokens is slow, and may load a vocabulary.
         let mut counter =
@@ -77,20 +95,22 @@ impl Runner {
         })?;
         self.counter = Some(counter);
         let left_out = left_out.map_err(|error| End::failed(error.to_string()))?;
-        let Some(LeftOut { messages, results, tokens, lines, by_lines }) = left_out else {
-            return Ok(request);
-        };
-        let messages = messages + forgotten;
+        Ok((request, left_out))
+    }
+
+    /// Reports a cut, once per turn, although each step may leave out more. `older` facts were not
+    /// even in the request.
+    async fn report_cut(&mut self, left_out: LeftOut, bounds: Bounds, older: u64) {
+        let LeftOut { messages, results, tokens, lines, by_lines, .. } = left_out;
         let Bounds { tokens: limit, lines: line_limit } = bounds;
         let reached = match by_lines {
             true => HistoryLimit::Lines,
             false if limit < self.env.limits.max_history_tokens => HistoryLimit::Window,
             false => HistoryLimit::Tokens,
         };
-        // Reported once per turn, although each step may leave out more.
         if self.left_out.replace((reached, results > 0)) != Some((reached, results > 0)) {
             self.report(Report::HistoryCut(HistoryCut {
-                messages,
+                messages: messages + older,
                 results,
                 tokens,
                 limit,
@@ -100,6 +120,5 @@ impl Runner {
             }))
             .await;
         }
-        Ok(request)
     }
 }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use holdpoint_common::{
     AssistantMessage, Block, BlockKind, Body, CallId, Event, Fact, HistoryLimit, ItemId, Omission,
-    Omitted, PromptFact, PromptId, Timestamp, ToolCall, ToolFact, ToolResult, ToolStatus, TurnFact,
-    Usage, Who,
+    Omitted, PromptFact, PromptId, RunEnd, RunFact, RunProgress, Timestamp, ToolCall, ToolFact,
+    ToolResult, ToolStatus, TurnFact, Usage, Who,
 };
 use holdpoint_session::context::{Bounds, fit};
-use holdpoint_session::history::{RESULTS, derive, join_prompts, messages};
+use holdpoint_session::history::{RESULTS, derive, join_prompts, messages, newest as newest_facts};
 use holdpoint_session::model::{Message, ModelRequest};
 use holdpoint_session::testing::{Harness, reply};
 use holdpoint_tools::ToolSpec;
@@ -259,6 +259,53 @@ proptest! {
         prop_assert_eq!(fit(&mut twice, &bounds, &mut |text| count(text)), Ok(None), "a second cut changes nothing");
         prop_assert_eq!(twice.messages, fitted.messages);
     }
+
+    #[test]
+    fn m_e3_the_newest_facts_give_the_same_request_as_all(
+        happens in prop::collection::vec(log_entry(), 0..80),
+        tokens in 100..8000u64,
+        lines in 20..1500u64,
+        bytes in 0..20_000u64,
+    ) {
+        // As in every whole log, a prompt comes first.
+        let facts = facts(&[vec![LogEntry::Prompt(1)], happens].concat());
+        let from = newest_facts(&facts, bytes);
+        let (few, all) = (derive(&facts[from..]), derive(&facts));
+        prop_assert_eq!(few.refusals, all.refusals);
+        let (mut few, mut all) = (request(few.messages), request(all.messages));
+        let bounds = Bounds { tokens, lines };
+        let of_few = fit(&mut few, &bounds, &mut |text| count(text));
+        let of_all = fit(&mut all, &bounds, &mut |text| count(text));
+        let has_room =
+            of_few.as_ref().is_ok_and(|left_out| left_out.is_none_or(|left_out| left_out.has_room));
+        // If there is room for more, more facts are tried.
+        if from > 0 && !has_room {
+            prop_assert_eq!(of_few.is_ok(), of_all.is_ok());
+            if of_all.is_ok() {
+                prop_assert_eq!(few.messages, all.messages);
+            }
+        }
+    }
+}
+
+#[test]
+fn m_e3_the_newest_facts_begin_with_a_prompt_after_an_answer() {
+    let turn = [LogEntry::Prompt(9), LogEntry::Says(900)];
+    let happens: Vec<_> = turn.iter().cycle().take(40).cloned().collect();
+    let all = facts(&happens);
+    assert_eq!(newest_facts(&all, u64::MAX), 0);
+    let from = newest_facts(&all, 5_000);
+    assert!(from > 20 && from % 2 == 0, "{from}");
+    // A run that ended later needs its beginning.
+    let mut with_run = all.clone();
+    let ended = Fact::Run(RunFact::Finished {
+        end: RunEnd::Done,
+        progress: RunProgress::default(),
+        by: None,
+    });
+    with_run.insert(36, Arc::new(Event { body: Body::Fact(ended), ..(*all[35]).clone() }));
+    assert_eq!(newest_facts(&with_run, 5_000), 0);
+    assert_eq!(newest_facts(&with_run, 0), 39, "a later prompt needs no run");
 }
 
 #[test]
