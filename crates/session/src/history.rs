@@ -12,6 +12,7 @@ use holdpoint_common::{
 };
 
 use crate::model::Message;
+use crate::model::inserted::is_prompt;
 pub use crate::model::inserted::{CONTINUE, PROMPT_LEFT_OUT, RESULTS, UNANSWERED};
 
 /// Derives the conversation from these facts in a form that the strictest provider accepts, for any
@@ -37,24 +38,20 @@ pub struct Derived {
     pub refusals: u32,
 }
 
-/// The position from which the newest facts take at least this many bytes; 0 if all take fewer. From
-/// there on, they give the same messages as with all facts before them.
+/// Where the newest facts of at least this many bytes begin; 0 if all take fewer. From there on, they
+/// give the same messages as with all facts before them.
 ///
-/// The position is that of a prompt after an answer, because a refusal belongs to the messages up to
-/// the next answer. It is 0 if a run began or ended later: the messages of a run depend on its
+/// They begin with a prompt after an answer, because a refusal belongs to the messages up to the next
+/// answer. They are all facts if a run began or ended among them: the messages of a run depend on its
 /// beginning.
 #[must_use]
-pub fn newest(facts: &[Arc<Event>], bytes: u64) -> usize {
-    let is_answer = |event: &Event| {
-        matches!(event.fact(), Some(Fact::Turn(TurnFact::AssistantMessage(message)))
-            if message.has_text_or_calls())
-    };
+pub fn start_of_newest(facts: &[Arc<Event>], bytes: u64) -> usize {
     let mut passed: u64 = 0;
     for (at, event) in facts.iter().enumerate().rev() {
         match event.fact() {
-            Some(Fact::Run(_) | Fact::Task(_)) => return 0,
-            Some(Fact::Prompt(PromptFact::Accepted { .. }))
-                if passed >= bytes && at > 0 && is_answer(&facts[at - 1]) =>
+            Some(Fact::Run(_)) => return 0,
+            Some(Fact::Prompt(PromptFact::Accepted { text, .. }))
+                if passed >= bytes && is_prompt(text) && at > 0 && is_answer(&facts[at - 1]) =>
             {
                 return at;
             }
@@ -62,6 +59,25 @@ pub fn newest(facts: &[Arc<Event>], bytes: u64) -> usize {
         }
     }
     0
+}
+
+/// Whether this is an answer with content. One without is from a turn that was cut while the model
+/// thought.
+fn is_answer(event: &Event) -> bool {
+    matches!(event.fact(), Some(Fact::Turn(TurnFact::AssistantMessage(message)))
+        if message.has_text_or_calls())
+}
+
+/// The number of messages that these facts give.
+#[must_use]
+pub fn count_messages(facts: &[Arc<Event>]) -> u64 {
+    let is_message = |event: &&Arc<Event>| {
+        matches!(
+            event.fact(),
+            Some(Fact::Prompt(PromptFact::Accepted { .. }) | Fact::Tool(ToolFact::Finished(_)))
+        ) || is_answer(event)
+    };
+    facts.iter().filter(is_message).count() as u64
 }
 
 /// Derives the conversation from these facts, with each prompt as a separate message.

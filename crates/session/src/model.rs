@@ -83,7 +83,7 @@ impl Message {
     /// text, and the text after a broken answer, are not.
     #[must_use]
     pub fn is_prompt(&self) -> bool {
-        matches!(self, Self::User(text) if text != inserted::CONTINUE && !inserted::is_results(text))
+        matches!(self, Self::User(text) if inserted::is_prompt(text))
     }
 }
 

@@ -74,7 +74,10 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
     } else if matching == 0 && total > 0 {
         ui.print(&format!("No session matches. `holdpoint list` shows all ({total}).\n"))?;
     } else {
-        print(&listed.sessions, is_cut, folders, ui)?;
+        print(&listed.sessions, folders, ui)?;
+    }
+    if is_cut {
+        show_cut(listed.sessions.len(), ui)?;
     }
     Ok(0)
 }
@@ -83,7 +86,10 @@ pub(crate) fn carry_out(args: &Args, folders: &Folders, ui: &mut Ui) -> Result<i
 /// screen.
 pub(crate) fn plain(folders: &Folders, ui: &mut Ui) -> Result<i32, CliError> {
     let SessionList { sessions, next } = list(folders, Some(TABLE_LIMIT))?;
-    print(&sessions, next.is_some(), folders, ui)?;
+    print(&sessions, folders, ui)?;
+    if next.is_some() {
+        show_cut(sessions.len(), ui)?;
+    }
     let hint = "hint: on a terminal, this shows the screen; `holdpoint --help` lists every command";
     ui.line(Tone::Dim, hint)?;
     ui.flush()?;
@@ -97,13 +103,13 @@ fn list(folders: &Folders, limit: Option<NonZeroUsize>) -> Result<SessionList, C
     })
 }
 
-/// Prints a table of the sessions. If the list is cut, more match.
-fn print(
-    sessions: &[SessionSummary],
-    is_cut: bool,
-    folders: &Folders,
-    ui: &mut Ui,
-) -> Result<(), CliError> {
+/// Shows that there are more sessions than these.
+fn show_cut(count: usize, ui: &mut Ui) -> Result<(), CliError> {
+    ui.line(Tone::Dim, &format!("hint: there are more than these {count}; use --limit N"))?;
+    Ok(ui.flush()?)
+}
+
+fn print(sessions: &[SessionSummary], folders: &Folders, ui: &mut Ui) -> Result<(), CliError> {
     if sessions.is_empty() {
         ui.print("No sessions. `holdpoint new` opens one.\n")?;
         if runtime()?.block_on(Daemon::has_found_damage(folders)) {
@@ -125,10 +131,6 @@ fn print(
     }
     for session in sessions.iter().filter(|session| !session.gaps.is_empty()) {
         ui.line(Tone::Warning, &format!("damaged: {}", damage(session)))?;
-    }
-    if is_cut {
-        let count = sessions.len();
-        ui.line(Tone::Dim, &format!("hint: there are more than these {count}; use --limit N"))?;
     }
     Ok(ui.flush()?)
 }

@@ -35,8 +35,7 @@ pub struct LeftOut {
     pub lines: u64,
     /// Whether the lines alone were too many. By its tokens, more would have fitted.
     pub by_lines: bool,
-    /// Whether there was room for the oldest messages, too. If even older ones were in the request,
-    /// some of them might fit.
+    /// Whether the oldest message was reached, so that even older ones might fit.
     pub has_room: bool,
 }
 

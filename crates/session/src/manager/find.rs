@@ -1,6 +1,6 @@
 //! Finding sessions by id or name, live and saved, and listing them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::num::NonZeroUsize;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -169,7 +169,7 @@ impl Registry {
         let last = saved.last().filter(|_| saved.len() == page.limit).map(SavedSession::cursor);
         // The records are read last: a session may have become live while the store was read.
         saved.iter().for_each(|saved| self.forget_changed(saved));
-        let mut listed = self.list_live();
+        let mut listed = self.list_known(&saved, page == SavedPage::ALL);
         listed.retain(|(cursor, _)| after.as_ref().is_none_or(|after| cursor < after));
         listed.extend(saved.into_iter().filter_map(|saved| self.list_saved(saved)));
         listed.sort_by(|(one, _), (next, _)| next.cmp(one));
@@ -185,15 +185,28 @@ impl Registry {
         Ok(SessionList { sessions: sessions.collect(), next })
     }
 
-    /// The sessions that are live here.
-    fn list_live(&self) -> Vec<(SessionCursor, SessionSummary)> {
+    /// The sessions that are live here. If `saved` are all sessions of the store, also those that were
+    /// live here and are not in it: they were opened and closed while it was read.
+    fn list_known(
+        &self,
+        saved: &[SavedSession],
+        are_all: bool,
+    ) -> Vec<(SessionCursor, SessionSummary)> {
+        let saved: HashSet<_> = match are_all {
+            true => saved.iter().map(|saved| &saved.summary.id).collect(),
+            false => HashSet::new(),
+        };
         let lifecycle = self.lifecycle();
-        let live = lifecycle.records().filter(|(_, phase, _)| phase.is_live());
-        live.map(|(id, _, record)| {
-            let cursor = SessionCursor { live: true, opened: record.opened, id: id.clone() };
-            (cursor, SessionSummary::from(&**record.shown.borrow()))
-        })
-        .collect()
+        let known = lifecycle.records().filter_map(|(id, phase, record)| {
+            let live = phase.is_live();
+            if !live && (!are_all || saved.contains(id)) {
+                return None;
+            }
+            let cursor = SessionCursor { live, opened: record.opened, id: id.clone() };
+            let summary = SessionSummary::from(&**record.shown.borrow());
+            Some((cursor, SessionSummary { live, ..summary }))
+        });
+        known.collect()
     }
 
     /// A session of the store; `None` if it is live here. One that was live here is listed as it was

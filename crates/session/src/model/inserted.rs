@@ -14,6 +14,11 @@ pub const PROMPT_LEFT_OUT: &str = "[A message from the user is left out here: th
 /// The beginning of a message with results of calls that are sent as text.
 pub const RESULTS: &str = "[Results of the tool calls above]";
 
+/// Whether a user message is a prompt, and not results of calls or the text after a broken answer.
+pub(crate) fn is_prompt(text: &str) -> bool {
+    text != CONTINUE && !is_results(text)
+}
+
 /// Whether a user message contains results of calls instead of a prompt.
 pub(crate) fn is_results(text: &str) -> bool {
     text.starts_with(RESULTS)

@@ -10,6 +10,7 @@ mod writer;
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crossbeam_channel::{Sender, TrySendError, bounded, unbounded};
@@ -66,6 +67,8 @@ struct Shared {
     salvaged: Mutex<Vec<Salvaged>>,
     /// Why the last attempt to salvage the database failed, if it did.
     salvage_error: Mutex<Option<String>>,
+    /// Whether a reader has found that the index of the list does not match the sessions.
+    has_wrong_index: AtomicBool,
     gaps: Arc<FoundGaps>,
 }
 
@@ -113,6 +116,7 @@ impl Sqlite {
             path: folder.join(DATABASE_FILE),
             salvaged: Mutex::default(),
             salvage_error: Mutex::default(),
+            has_wrong_index: AtomicBool::default(),
             gaps: Arc::default(),
         });
         files::make_file(&shared.path)?;
@@ -268,7 +272,17 @@ impl SessionStore for Sqlite {
         &self,
         page: SavedPage,
     ) -> BoxFuture<'static, Result<Vec<SavedSession>, StoreError>> {
-        self.read(move |done| Read::List { page: page.clone(), done })
+        let listed = self.read(move |done| Read::List { page: page.clone(), done });
+        let store = self.clone();
+        async move {
+            let listed = listed.await?;
+            if store.shared.has_wrong_index.swap(false, Ordering::Relaxed) {
+                // The list has all sessions already.
+                drop(store.write(writer::WriteRequest::Reindex));
+            }
+            Ok(listed)
+        }
+        .boxed()
     }
 
     fn gaps(&self, session: &SessionId) -> Gaps {

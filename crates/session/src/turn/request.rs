@@ -28,14 +28,14 @@ impl Runner {
         let model = Arc::clone(&self.env.model);
         let bounds = Bounds::new(&self.env.limits, &model.settings());
         let facts = if model.needs_messages() { conversation.events() } else { &[] };
-        // Few of a long conversation's facts fit, so that a request takes no longer than that of a
-        // short one. Only if all of them fit, more are tried.
+        // A long conversation has many more facts than fit. First only the newest are derived, and
+        // four times as many while all of them fit.
         let mut bytes = match model.has_context() {
             true => bounds.tokens.saturating_mul(BYTES_PER_TOKEN),
             false => u64::MAX,
         };
         loop {
-            let from = history::newest(facts, bytes);
+            let from = history::start_of_newest(facts, bytes);
             let Derived { mut messages, omissible, refusals } = match model.needs_messages() {
                 true => history::derive(&facts[from..]),
                 false => Derived::default(),
@@ -59,7 +59,7 @@ impl Runner {
                 continue;
             }
             if let Some(left_out) = left_out {
-                self.report_cut(left_out, bounds, conversation.forgotten() + from as u64).await;
+                self.report_cut(left_out, bounds, conversation, from).await;
             }
             history::join_prompts(&mut request.messages);
             return Ok(request);
@@ -98,9 +98,15 @@ impl Runner {
         Ok((request, left_out))
     }
 
-    /// Reports a cut, once per turn, although each step may leave out more. `older` facts were not
-    /// even in the request.
-    async fn report_cut(&mut self, left_out: LeftOut, bounds: Bounds, older: u64) {
+    /// Reports a cut, once per turn, although each step may leave out more. The request was made
+    /// without the facts of the conversation before `from`.
+    async fn report_cut(
+        &mut self,
+        left_out: LeftOut,
+        bounds: Bounds,
+        conversation: Conversation,
+        from: usize,
+    ) {
         let LeftOut { messages, results, tokens, lines, by_lines, .. } = left_out;
         let Bounds { tokens: limit, lines: line_limit } = bounds;
         let reached = match by_lines {
@@ -109,8 +115,12 @@ impl Runner {
             false => HistoryLimit::Tokens,
         };
         if self.left_out.replace((reached, results > 0)) != Some((reached, results > 0)) {
+            let older = history::count_messages(&conversation.events()[..from]);
+            let messages = messages + older + conversation.forgotten();
+            // Dropped here, so that the actor can add to the conversation without a copy.
+            drop(conversation);
             self.report(Report::HistoryCut(HistoryCut {
-                messages: messages + older,
+                messages,
                 results,
                 tokens,
                 limit,

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use crossbeam_channel::Receiver;
 use holdpoint_common::api::SessionCursor;
@@ -45,7 +46,7 @@ pub(super) fn run(shared: &Shared, requests: &Receiver<Read>) {
                 let _ = done.send(in_transaction(shared, &mut db, |db| saved(db, &session)));
             }
             Read::List { page, done } => {
-                let _ = done.send(in_transaction(shared, &mut db, |db| list(db, &page)));
+                let _ = done.send(in_transaction(shared, &mut db, |db| list(shared, db, &page)));
             }
         }
     }
@@ -101,9 +102,13 @@ fn all_facts(db: &Connection, session: &SessionId) -> Result<Vec<Arc<Event>>, St
     Ok(facts)
 }
 
-fn list(db: &Connection, page: &SavedPage) -> Result<Vec<SavedSession>, StoreError> {
+fn list(
+    shared: &Shared,
+    db: &Connection,
+    page: &SavedPage,
+) -> Result<Vec<SavedSession>, StoreError> {
     if *page == SavedPage::ALL {
-        return list_all(db);
+        return list_all(shared, db);
     }
     // The index has this order, so that only the rows of the page are read.
     let mut select = db.prepare_cached(
@@ -126,8 +131,8 @@ fn list(db: &Connection, page: &SavedPage) -> Result<Vec<SavedSession>, StoreErr
 }
 
 /// Lists all sessions without the index, and compares it with them: damage of the index alone would
-/// hide sessions from every page.
-fn list_all(db: &Connection) -> Result<Vec<SavedSession>, StoreError> {
+/// hide sessions from every page, without an error.
+fn list_all(shared: &Shared, db: &Connection) -> Result<Vec<SavedSession>, StoreError> {
     let mut select =
         db.prepare_cached("SELECT id, opened, last, summary FROM sessions NOT INDEXED")?;
     let mut rows = select.query([])?;
@@ -141,16 +146,19 @@ fn list_all(db: &Connection) -> Result<Vec<SavedSession>, StoreError> {
         "SELECT id, opened FROM sessions INDEXED BY sessions_by_age ORDER BY opened, id",
     )?;
     let mut indexed = select.query([])?;
-    let mut expected = keys.into_iter();
-    loop {
+    let mut keys = keys.into_iter();
+    let is_equal = loop {
         let found = indexed.next()?.map(key).transpose()?;
-        if found != expected.next() {
-            let message = "the index of its sessions does not match them".to_owned();
-            return Err(StoreError::Damaged { message });
+        if found != keys.next() {
+            break false;
         }
         if found.is_none() {
-            break;
+            break true;
         }
+    };
+    if !is_equal {
+        tracing::error!("the index of the saved sessions does not match them, and is made again");
+        shared.has_wrong_index.store(true, Ordering::Relaxed);
     }
     sessions.sort_by_cached_key(|saved| Reverse(saved.cursor()));
     Ok(sessions)

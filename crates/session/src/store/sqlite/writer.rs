@@ -56,6 +56,8 @@ pub(super) enum WriteRequest {
     Delete {
         session: SessionId,
     },
+    /// Makes the index of the list again.
+    Reindex,
     /// A reader has found damage in the database of generation `seen` or a later one.
     Salvage {
         seen: usize,
@@ -176,6 +178,7 @@ fn write_one(db: &Transaction<'_>, pending: &PendingWrite) -> Result<u64, StoreE
         WriteRequest::Reserve { session, count } => reserve(db, session, *count),
         WriteRequest::GiveBack { session, unused } => give_back(db, session, unused),
         WriteRequest::Delete { session } => delete(db, session),
+        WriteRequest::Reindex => Ok(db.execute_batch("REINDEX sessions_by_age").map(|()| 0)?),
         // `Writer::write` salvages before it writes.
         WriteRequest::Salvage { .. } => Ok(0),
     }
