@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use holdpoint_common::limits::MAX_CALLS;
 use holdpoint_tests::model_server::{ModelServer, Reply};
 use tempfile::TempDir;
 
@@ -24,12 +23,6 @@ pub(crate) fn measure(table: &Table) {
             Amount::ms(6),
         );
         table.note("   … p99", took.p99());
-    }
-    if table.wants("calls", &["calls in one answer"]) {
-        for count in [MAX_CALLS / 10, MAX_CALLS] {
-            let took = Amount::Time(many_calls(count));
-            table.note(&format!("{count} calls in one answer: turn"), took);
-        }
     }
 }
 

@@ -1,10 +1,11 @@
-//! How figures grow with the size of what they are about: events, sessions, clients, calls and
-//! files, each 1, 10 and 100 times.
+//! The growth of figures with the number of events, sessions, clients, calls and files, each 1, 10 and
+//! 100 times as many.
 
 use std::num::NonZeroUsize;
 use std::time::Instant;
 
 use holdpoint_common::api::ListQuery;
+use holdpoint_common::limits::MAX_CALLS;
 use holdpoint_session::AttachFrom;
 use holdpoint_tests::model_server::Reply;
 use holdpoint_tools::testing::Bench;
@@ -21,7 +22,9 @@ use crate::table::{Amount, Samples, Table};
 const EVENTS: [u64; 3] = [1_000, 10_000, 100_000];
 const SESSIONS: [usize; 3] = [100, 1_000, 10_000];
 const CLIENTS: [usize; 3] = [1, 10, 100];
-const CALLS: [usize; 3] = [200, 2_000, 20_000];
+const CALLS: [usize; 3] = [MAX_CALLS / 100, MAX_CALLS / 10, MAX_CALLS];
+/// More calls than an answer may have.
+const REFUSED_CALLS: usize = 20 * MAX_CALLS;
 const FILES: [usize; 3] = [1_000, 10_000, 100_000];
 
 /// The sessions of a page, and the newest facts that an attach reads.
@@ -40,15 +43,14 @@ pub(crate) fn measure(table: &Table) {
     if table.wants("growth with clients", &["daemon's CPU for each client"]) {
         CLIENTS.into_iter().for_each(|clients| with_clients(table, clients));
     }
-    if table.wants("growth with calls", &["calls in one answer, refused"]) {
+    if table.wants("growth with calls", &["calls in one answer"]) {
         for calls in CALLS {
             let took = Amount::Time(many_calls(calls));
-            let what = format!("{calls} calls in one answer, refused: turn");
-            match calls {
-                20_000 => table.figure(&what, took, Amount::ms(300)),
-                _ => table.note(&what, took),
-            }
+            table.note(&format!("{calls} calls in one answer: turn"), took);
         }
+        let took = Amount::Time(many_calls(REFUSED_CALLS));
+        let what = format!("{REFUSED_CALLS} calls in one answer, refused: turn");
+        table.figure(&what, took, Amount::ms(300));
     }
     if table.wants("growth with files", &["grep: a word"]) {
         for files in FILES {

@@ -105,7 +105,7 @@ fn list(folders: &Folders, limit: Option<NonZeroUsize>) -> Result<SessionList, C
 
 /// Shows that there are more sessions than these.
 fn show_cut(count: usize, ui: &mut Ui) -> Result<(), CliError> {
-    ui.line(Tone::Dim, &format!("hint: there are more than these {count}; use --limit N"))?;
+    ui.line(Tone::Dim, &format!("hint: the list is cut after {count}; use --limit N"))?;
     Ok(ui.flush()?)
 }
 

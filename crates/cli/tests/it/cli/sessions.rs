@@ -409,10 +409,10 @@ fn m_b9_a_list_can_be_limited() {
     assert_eq!(names(&["--live", "--limit", "3"]), ["two", "one"]);
     let cut = world.run(&["list", "--limit", "2"]).code(0);
     assert!(cut.out.contains("one") && !cut.out.contains("three"), "{cut:#?}");
-    assert_eq!(cut.err, "hint: there are more than these 2; use --limit N\n");
+    assert_eq!(cut.err, "hint: the list is cut after 2; use --limit N\n");
     assert_eq!(world.run(&["list", "--limit", "3"]).code(0).err, "");
     let cut = world.run(&["list", "--live", "--limit", "1"]).code(0);
-    assert_eq!(cut.err, "hint: there are more than these 1; use --limit N\n");
+    assert_eq!(cut.err, "hint: the list is cut after 1; use --limit N\n");
     world.run(&["list", "--limit", "0"]).code(2);
 }
 
