@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::Receiver;
 use holdpoint_common::{Event, SessionId, SessionSummary, Timestamp};
@@ -15,6 +16,10 @@ use crate::store::{NewLog, SavedState, end_of_draft, last_seq_of};
 
 /// The most writes that share a commit.
 const MAX_GROUP: usize = 256;
+
+/// How long a [`WriteRequest::GiveBack`] waits for another write that shares its commit. When a
+/// session is unloaded to make room, the [`WriteRequest::Create`] of the new one follows directly.
+const GIVE_BACK_WAIT: Duration = Duration::from_millis(50);
 
 /// A request to write. A session has at most one of each kind in progress, and its sender waits for
 /// the result.
@@ -68,8 +73,7 @@ pub(super) enum WriteRequest {
 pub(super) fn run(shared: &Shared, db: Connection, pending_writes: &Receiver<PendingWrite>) {
     let mut writer = Writer { shared, db: Identity::at_path(&shared.path).map(|file| (file, db)) };
     while let Ok(first) = pending_writes.recv() {
-        let group: Vec<_> =
-            std::iter::once(first).chain(pending_writes.try_iter().take(MAX_GROUP - 1)).collect();
+        let group = group(first, pending_writes, GIVE_BACK_WAIT);
         let results = writer.write(&group).unwrap_or_else(|error| match group.len() {
             1 => vec![Err(error)],
             // A write that can't succeed must not fail the others.
@@ -80,6 +84,25 @@ pub(super) fn run(shared: &Shared, db: Connection, pending_writes: &Receiver<Pen
             let _ = pending.done.send(result);
         }
     }
+}
+
+/// Collects the writes that share a commit with `first`.
+fn group(
+    first: PendingWrite,
+    pending_writes: &Receiver<PendingWrite>,
+    give_back_wait: Duration,
+) -> Vec<PendingWrite> {
+    let can_wait = |write: &PendingWrite| matches!(write.request, WriteRequest::GiveBack { .. });
+    let mut group = vec![first];
+    let deadline = Instant::now() + give_back_wait;
+    while group.last().is_some_and(can_wait)
+        && group.len() < MAX_GROUP
+        && let Ok(next) = pending_writes.recv_deadline(deadline)
+    {
+        group.push(next);
+    }
+    group.extend(pending_writes.try_iter().take(MAX_GROUP - group.len()));
+    group
 }
 
 struct Writer<'a> {
@@ -309,4 +332,52 @@ fn delete(db: &Transaction<'_>, session: &SessionId) -> Result<u64, StoreError> 
     db.prepare_cached("DELETE FROM drafts WHERE session = ?1")?.execute([id])?;
     db.prepare_cached("DELETE FROM states WHERE session = ?1")?.execute([id])?;
     if deleted == 0 { Err(unknown(session)) } else { Ok(0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::str::FromStr;
+
+    use super::*;
+
+    fn pending(request: WriteRequest) -> PendingWrite {
+        let (done, _) = oneshot::channel();
+        PendingWrite { request, done }
+    }
+
+    fn session() -> SessionId {
+        SessionId::from_str("abcdefghjk").unwrap()
+    }
+
+    fn give_back() -> PendingWrite {
+        pending(WriteRequest::GiveBack { session: session(), unused: 2..9 })
+    }
+
+    /// Longer than any test takes.
+    const WAIT: Duration = Duration::from_secs(3600);
+
+    #[test]
+    fn numbers_that_are_given_back_share_the_next_commit() {
+        let (sender, receiver) = crossbeam_channel::unbounded();
+        let group = std::thread::spawn(move || group(give_back(), &receiver, WAIT).len());
+        sender.send(give_back()).unwrap();
+        sender.send(pending(WriteRequest::Delete { session: session() })).unwrap();
+        assert_eq!(group.join().unwrap(), 3);
+    }
+
+    #[test]
+    fn other_writes_wait_for_none() {
+        let (_sender, receiver) = crossbeam_channel::unbounded();
+        assert_eq!(group(pending(WriteRequest::Reindex), &receiver, WAIT).len(), 1);
+    }
+
+    #[test]
+    fn a_group_has_a_bound_and_ends_with_its_senders() {
+        let (sender, receiver) = crossbeam_channel::unbounded();
+        (0..MAX_GROUP).for_each(|_| sender.send(give_back()).unwrap());
+        drop(sender);
+        assert_eq!(group(give_back(), &receiver, WAIT).len(), MAX_GROUP);
+        // Nothing else can come.
+        assert_eq!(group(give_back(), &receiver, WAIT).len(), 2);
+    }
 }
