@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use holdpoint_common::{PolicyMode, SandboxLevel, SandboxSettings, SessionError, SessionId};
-use holdpoint_tools::{Sandbox, SandboxProfile, SandboxSupport, Supervisor};
+use holdpoint_tools::{Sandbox, SandboxProfile, SandboxSupport, Supervisor, environment};
 use tokio::runtime;
 
 use crate::names::fresh_id;
@@ -45,11 +45,19 @@ struct SandboxFolders {
 pub(crate) struct SandboxedSession {
     pub(crate) id: SessionId,
     pub(crate) workspace: PathBuf,
+    /// The environment variables of its processes, or those of its client before an opening.
     pub(crate) env: Vec<(String, String)>,
     pub(crate) policy: PolicyMode,
     /// Whether the session hosts an agent, whose tools are not ours.
     pub(crate) hosts_agent: bool,
     pub(crate) settings: SandboxSettings,
+}
+
+/// The environment variables and the sandbox of a session's processes.
+pub(crate) struct ProcessEnv {
+    pub(crate) vars: Vec<(String, String)>,
+    /// `None` if the session has no sandbox.
+    pub(crate) sandbox: Option<Sandbox>,
 }
 
 impl Sandboxes {
@@ -95,25 +103,59 @@ impl Sandboxes {
         made.unwrap_or_else(|error| Some(Sandbox::refusing(level, error.to_string())))
     }
 
-    /// The settings with a level that works, in place of `auto`.
+    /// The environment of the processes of a session that is opened in this folder, with the allowed
+    /// variables of its client.
     ///
     /// # Errors
-    /// [`SessionError::Sandbox`] if the settings are invalid or the level does not work.
+    /// [`SessionError::Stopped`] if the engine stops meanwhile; [`SessionError::Sandbox`] after a
+    /// panic.
+    pub(crate) async fn process_env(
+        &self,
+        session: SandboxedSession,
+        folder: PathBuf,
+    ) -> Result<ProcessEnv, SessionError> {
+        let level = session.settings.level;
+        let vars = environment::allowed(session.env);
+        let has_sandbox = level != SandboxLevel::Off;
+        if !has_sandbox && vars.iter().all(|(name, _)| name != "PATH") {
+            return Ok(ProcessEnv { vars, sandbox: None });
+        }
+        let maker = Arc::clone(&self.maker);
+        let making = self.runtime.spawn_blocking(move || {
+            let env = environment::with_direct_entries(vars, &folder);
+            let session = SandboxedSession { env, ..session };
+            let sandbox = if has_sandbox { maker.sandbox(&session) } else { None };
+            ProcessEnv { vars: session.env, sandbox }
+        });
+        making.await.map_err(|error| match error.is_panic() {
+            true => SessionError::Sandbox { level, message: error.to_string() },
+            false => SessionError::Stopped,
+        })
+    }
+
+    /// The environment of the processes of a new session, and its settings with a level that works in
+    /// place of `auto`.
+    ///
+    /// # Errors
+    /// [`SessionError::Sandbox`] if the settings are invalid or the level does not work;
+    /// [`SessionError::Stopped`] if the engine stops meanwhile.
     pub(crate) async fn resolve(
         &self,
         session: SandboxedSession,
-    ) -> Result<SandboxSettings, SessionError> {
+    ) -> Result<(SandboxSettings, ProcessEnv), SessionError> {
         let settings = session.settings.clone();
         let refused = |message| SessionError::Sandbox { level: settings.level, message };
         settings.check().map_err(refused)?;
-        let level = match self.sandbox(session).await {
+        let folder = session.workspace.clone();
+        let env = self.process_env(session, folder).await?;
+        let level = match &env.sandbox {
             None => SandboxLevel::Off,
             Some(sandbox) => match sandbox.refusal() {
                 None => sandbox.level(),
                 Some(why) => return Err(refused(why.to_owned())),
             },
         };
-        Ok(SandboxSettings { level, ..settings })
+        Ok((SandboxSettings { level, ..settings }, env))
     }
 
     /// Removes the files of a deleted session.

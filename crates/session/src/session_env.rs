@@ -6,7 +6,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use holdpoint_common::{
-    Limits, McpServers, PolicyError, PolicyMode, SessionId, SessionSettings, Snapshot, Supplies,
+    Limits, McpServers, PolicyError, PolicyMode, SessionError, SessionId, SessionSettings,
+    Snapshot, Supplies,
 };
 use holdpoint_tools::{
     HttpClients, McpTools, Policy, Processes, Supervisor, ToolSource, ToolSpec, Toolbox, Widening,
@@ -21,7 +22,7 @@ use crate::hosted::{Approvals, Hosted};
 use crate::http_clients::{Authorities, http_clients};
 use crate::instructions::UserFile;
 use crate::model::{Catalog, Model, ModelRequest};
-use crate::sandboxes::{SandboxedSession, Sandboxes};
+use crate::sandboxes::{ProcessEnv, SandboxedSession, Sandboxes};
 use crate::state::{Moment, State};
 use crate::store::SessionStore;
 
@@ -149,12 +150,6 @@ impl EngineEnv {
         })
     }
 
-    /// The environment of the processes of a session with this workspace.
-    pub(crate) fn process_env(&self, root: &Path, supplies: &Supplies) -> Vec<(String, String)> {
-        let env = environment::allowed(supplies.env.iter().cloned());
-        environment::with_direct_entries(env, root)
-    }
-
     /// The workspace of a live session with another policy mode. Its sandbox depends on the mode.
     pub(crate) async fn with_policy_mode(
         &self,
@@ -162,36 +157,31 @@ impl EngineEnv {
         settings: &SessionSettings,
         mode: PolicyMode,
     ) -> Workspace {
-        let sandboxed = SandboxedSession {
-            id: settings.id.clone(),
-            workspace: PathBuf::from(&settings.workspace),
-            env: workspace.env().to_vec(),
-            policy: mode,
-            hosts_agent: settings.agent.is_some(),
-            settings: settings.sandbox.clone(),
-        };
-        let sandbox = self.sandboxes.sandbox(sandboxed).await;
+        let session = sandboxed(settings, mode, workspace.env().to_vec());
+        let sandbox = self.sandboxes.sandbox(session).await;
         workspace.clone().with_policy_mode(mode).with_sandbox(sandbox)
     }
 
-    pub(crate) async fn build_env(
+    /// The environment of the processes of a session that is opened again.
+    pub(crate) async fn process_env(
+        &self,
+        settings: &SessionSettings,
+        root: &Path,
+        supplies: &Supplies,
+    ) -> Result<ProcessEnv, SessionError> {
+        let session = sandboxed(settings, settings.policy, supplies.env.clone());
+        self.sandboxes.process_env(session, root.to_owned()).await
+    }
+
+    pub(crate) fn build_env(
         &self,
         worker: Worker,
         settings: &SessionSettings,
         root: PathBuf,
         supplies: &Supplies,
+        ProcessEnv { vars, sandbox }: ProcessEnv,
     ) -> Result<SessionEnv, PolicyError> {
-        let env = self.process_env(&root, supplies);
-        let sandboxed = SandboxedSession {
-            id: settings.id.clone(),
-            workspace: PathBuf::from(&settings.workspace),
-            env: env.clone(),
-            policy: settings.policy,
-            hosts_agent: settings.agent.is_some(),
-            settings: settings.sandbox.clone(),
-        };
-        let sandbox = self.sandboxes.sandbox(sandboxed).await;
-        let home = env.iter().find(|(name, _)| name == "HOME").map(|(_, home)| Path::new(home));
+        let home = vars.iter().find(|(name, _)| name == "HOME").map(|(_, home)| Path::new(home));
         let policy = Policy::new(settings.policy, &settings.rules, home)?
             .protecting(self.own_folders.clone());
         let display = environment::display(supplies.env.iter().cloned());
@@ -209,7 +199,7 @@ impl EngineEnv {
             id: settings.id.clone(),
             model,
             workspace: watch::Sender::new(Arc::new(
-                Workspace::new(root, env, policy).with_display(display).with_sandbox(sandbox),
+                Workspace::new(root, vars, policy).with_display(display).with_sandbox(sandbox),
             )),
             toolbox: Arc::clone(&self.toolbox),
             tool_specs: Arc::clone(&self.shared_tools(settings).specs),
@@ -226,6 +216,22 @@ impl EngineEnv {
             runtime: self.runtime.clone(),
             not_saved: self.not_saved(),
         })
+    }
+}
+
+/// A session that has its settings, with these variables and in this policy mode.
+fn sandboxed(
+    settings: &SessionSettings,
+    policy: PolicyMode,
+    env: Vec<(String, String)>,
+) -> SandboxedSession {
+    SandboxedSession {
+        id: settings.id.clone(),
+        workspace: PathBuf::from(&settings.workspace),
+        env,
+        policy,
+        hosts_agent: settings.agent.is_some(),
+        settings: settings.sandbox.clone(),
     }
 }
 

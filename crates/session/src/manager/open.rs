@@ -68,12 +68,12 @@ impl Registry {
         let sandboxed = SandboxedSession {
             id: id.clone(),
             workspace: open.workspace.clone(),
-            env: engine.process_env(&open.workspace, supplies),
+            env: supplies.env.clone(),
             policy: open.policy,
             hosts_agent: open.agent.is_some(),
             settings: open.sandbox.unwrap_or_else(|| engine.sandboxes.default_settings()),
         };
-        let sandbox = engine.sandboxes.resolve(sandboxed).await?;
+        let (sandbox, process_env) = engine.sandboxes.resolve(sandboxed).await?;
         if open.agent.is_some() {
             check_restrained(open.policy, sandbox.level)?;
         }
@@ -90,7 +90,7 @@ impl Registry {
             max_steps: open.max_steps,
             max_turn_tokens: open.max_turn_tokens,
         };
-        let env = Arc::new(engine.build_env(worker, &settings, open.workspace, supplies).await?);
+        let env = engine.build_env(worker, &settings, open.workspace, supplies, process_env)?;
         let mut numbers = Numbers::of_new_log();
         let body = Body::Fact(Fact::Session(SessionFact::Opened { settings }));
         let first =
@@ -102,7 +102,9 @@ impl Registry {
         let contents = NewLog { first, reserved: numbers.reserved() };
         let log = engine.store.create(&id, contents).await?;
         let tail = Tail::default();
-        owned.start(0, StartState { state, tail, numbers, log, restored: None, env }).await
+        owned
+            .start(0, StartState { state, tail, numbers, log, restored: None, env: Arc::new(env) })
+            .await
     }
 
     /// The path of a folder, as the settings of a session have it.
@@ -258,7 +260,9 @@ impl Registry {
                 Worker::Model(model)
             }
         };
-        Ok(Arc::new(self.engine.build_env(worker, settings, workspace, supplies).await?))
+        let engine = &self.engine;
+        let process_env = engine.process_env(settings, &workspace, supplies).await?;
+        Ok(Arc::new(engine.build_env(worker, settings, workspace, supplies, process_env)?))
     }
 
     /// The agent that a session hosts.
