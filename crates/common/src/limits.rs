@@ -45,6 +45,11 @@ pub struct Limits {
     /// Seconds of silence after which a model's stream is ended, from 1 to 86,400. Default: 300.
     #[schemars(range(min = 1, max = 86400))]
     pub model_silence_s: u64,
+    /// Milliseconds between the times at which the text of models is sent to clients, from 0 to 100,
+    /// while at least three pieces arrive in that time, in one session or in several. With fewer, or
+    /// with 0, each piece is sent at once. Default: 16.
+    #[schemars(range(min = 0, max = 100))]
+    pub text_interval_ms: u64,
     /// Maximum number of tries of one model request, from 1 to 20. A request is tried again if the
     /// provider is overloaded, fails or can't be reached. Default: 5.
     #[schemars(range(min = 1, max = 20))]
@@ -84,6 +89,7 @@ impl Default for Limits {
             grace_ms: 500,
             parallel_tools: 16,
             model_silence_s: 300,
+            text_interval_ms: 16,
             max_history_lines: 50_000,
             max_history_tokens: 100_000,
             model_tries: 5,
@@ -100,7 +106,7 @@ impl Limits {
     /// # Errors
     /// [`LimitError`] for the first limit that is out of its range.
     pub fn check(&self) -> Result<(), LimitError> {
-        let bounds: [(&'static str, u64, RangeInclusive<u64>); 15] = [
+        let bounds: [(&'static str, u64, RangeInclusive<u64>); 16] = [
             ("max_sessions", self.max_sessions as u64, 1..=100000),
             ("max_queued_prompts", self.max_queued_prompts as u64, 0..=MAX_QUEUED_PROMPTS),
             ("buffered_events", self.buffered_events as u64, 1..=1000000),
@@ -110,6 +116,7 @@ impl Limits {
             ("grace_ms", self.grace_ms, 0..=60000),
             ("parallel_tools", self.parallel_tools as u64, 1..=256),
             ("model_silence_s", self.model_silence_s, 1..=86400),
+            ("text_interval_ms", self.text_interval_ms, 0..=100),
             ("model_tries", self.model_tries.into(), 1..=20),
             ("model_retry_ms", self.model_retry_ms, 1..=60000),
             ("run_retry_ms", self.run_retry_ms, 1..=3600000),
@@ -129,6 +136,12 @@ impl Limits {
     #[must_use]
     pub fn grace(&self) -> Duration {
         Duration::from_millis(self.grace_ms)
+    }
+
+    /// Returns the time between the times at which text is sent while many pieces arrive.
+    #[must_use]
+    pub fn text_interval(&self) -> Duration {
+        Duration::from_millis(self.text_interval_ms)
     }
 }
 

@@ -28,6 +28,7 @@ use crate::session_env::source_maker;
 use crate::session_env::{EngineEnv, McpMaker, ToolboxMaker};
 use crate::sessions::Sessions;
 use crate::store::{Memory, SessionStore};
+use crate::turn::Ticks;
 
 /// The number of threads that run session actors.
 const SESSION_THREADS: usize = 2;
@@ -254,6 +255,7 @@ impl EngineBuilder {
             .build()
             .map_err(|error| failed(&error))?;
         let is_saved = self.store.is_durable();
+        let text_interval = self.limits.text_interval();
         #[cfg(feature = "folders")]
         let mcp = FolderSource::maker(self.mcp, self.trust);
         #[cfg(not(feature = "folders"))]
@@ -281,6 +283,7 @@ impl EngineBuilder {
             user_instructions: self.user_instructions,
             tools: OnceLock::new(),
             tokenizer: Arc::default(),
+            text_ticks: Arc::new(Ticks::every(text_interval)),
             runtime: runtime.handle().clone(),
         };
         let (sender, receiver) = std::sync::mpsc::sync_channel(1);

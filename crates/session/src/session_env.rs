@@ -25,6 +25,7 @@ use crate::model::{Catalog, Model, ModelRequest};
 use crate::sandboxes::{ProcessEnv, SandboxedSession, Sandboxes};
 use crate::state::{Moment, State};
 use crate::store::SessionStore;
+use crate::turn::Ticks;
 
 pub(crate) type ToolboxMaker = Arc<dyn Fn(&SessionSettings) -> Toolbox + Send + Sync>;
 pub(crate) type McpMaker = Arc<dyn Fn(McpServers, HttpClients) -> Box<dyn McpTools> + Send + Sync>;
@@ -54,6 +55,7 @@ pub(crate) struct EngineEnv {
     /// The descriptions of the tools of the first session. Other sessions share those that are equal.
     pub(crate) tools: OnceLock<SharedTools>,
     pub(crate) tokenizer: Arc<Tokenizer>,
+    pub(crate) text_ticks: Arc<Ticks>,
     pub(crate) runtime: runtime::Handle,
 }
 
@@ -105,6 +107,7 @@ pub(crate) struct SessionEnv {
     pub(crate) user_instructions: Option<UserFile>,
     pub(crate) fixed_bytes: u64,
     pub(crate) tokenizer: Arc<Tokenizer>,
+    pub(crate) text_ticks: Arc<Ticks>,
     pub(crate) runtime: runtime::Handle,
     /// Why the session is not saved, if the store is not durable.
     pub(crate) not_saved: Option<Arc<str>>,
@@ -213,6 +216,7 @@ impl EngineEnv {
             system,
             user_instructions: self.user_instructions.clone(),
             tokenizer: Arc::clone(&self.tokenizer),
+            text_ticks: Arc::clone(&self.text_ticks),
             runtime: self.runtime.clone(),
             not_saved: self.not_saved(),
         })

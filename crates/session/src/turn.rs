@@ -7,6 +7,7 @@ mod arguments;
 mod call;
 mod calls;
 mod order;
+mod pieces;
 mod refusal;
 mod request;
 mod retry;
@@ -36,6 +37,7 @@ use crate::session_env::SessionEnv;
 use crate::state::{Conversation, Gate, Report};
 use answer::ModelAnswer;
 use order::Order;
+pub(crate) use pieces::Ticks;
 use refusal::Refusal;
 use retry::Tries;
 

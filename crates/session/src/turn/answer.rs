@@ -3,13 +3,15 @@
 use std::any::Any;
 use std::future::ready;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures_util::{FutureExt, StreamExt, stream};
+use futures_util::{StreamExt, stream};
 use holdpoint_common::limits::{MAX_CALLS, MAX_TEXT_DELTA};
 use holdpoint_common::{AssistantMessage, Block, BlockKind, CallId, Delta, ToolCall, Usage};
 use serde_json::Value;
 
+use super::pieces::Pieces;
 use super::retry::{Next, Tries};
 use super::{Runner, arguments, panic_text, schema};
 use crate::lane::LaneMessage;
@@ -85,7 +87,7 @@ const EXTRA_SILENCE: Duration = Duration::from_secs(1);
 
 /// The next event of a stream, or its end; `None` if the stream is silent for this long.
 async fn next_within(
-    stream: &mut ModelStream,
+    stream: &mut Pieces<'_>,
     silence: Duration,
 ) -> Option<Option<Result<ModelEvent, ModelError>>> {
     match tokio::time::timeout(silence, stream.next()).await {
@@ -120,9 +122,8 @@ impl Runner {
         tracing::debug!(model = self.env.model.name(), messages, bytes, "model request sent");
         let (partial, stop) = loop {
             let mut partial = PartialAnswer::default();
-            let mut stream = stream_without_panics(&*self.env.model, request);
-            let stop = self.read_stream(&mut stream, &mut partial).await;
-            drop(stream);
+            let stream = stream_without_panics(&*self.env.model, request);
+            let stop = self.read_stream(stream, &mut partial).await;
             match stop {
                 Stop::Broken(error) if partial.message.blocks.is_empty() => {
                     match self.wait_for_retry(&mut tries, u32::MAX, error).await {
@@ -181,20 +182,18 @@ impl Runner {
         }
     }
 
-    async fn read_stream(&mut self, stream: &mut ModelStream, partial: &mut PartialAnswer) -> Stop {
+    async fn read_stream(&mut self, stream: ModelStream, partial: &mut PartialAnswer) -> Stop {
         let limits = self.env.limits.clone();
         let silence = Duration::from_secs(limits.model_silence_s);
-        let mut ahead = None;
+        let text_ticks = Arc::clone(&self.env.text_ticks);
+        let mut stream = Pieces::new(stream, &text_ticks);
         loop {
-            let event = match ahead.take() {
-                Some(event) => event,
-                None => tokio::select! {
-                    biased;
-                    () = self.cancel.cancelled() => return Stop::Cut,
-                    event = next_within(stream, silence) => match event {
-                        Some(event) => event,
-                        None => return Stop::Failed(format!("the model was silent for {} s", silence.as_secs())),
-                    },
+            let event = tokio::select! {
+                biased;
+                () = self.cancel.cancelled() => return Stop::Cut,
+                event = next_within(&mut stream, silence) => match event {
+                    Some(event) => event,
+                    None => return Stop::Failed(format!("the model was silent for {} s", silence.as_secs())),
                 },
             };
             let event = match event {
@@ -206,7 +205,7 @@ impl Runner {
             if let Some(error) = partial.bound_error(limits.max_answer_bytes) {
                 return Stop::Failed(error);
             }
-            let (kind, mut text) = match event {
+            let (kind, text) = match event {
                 ModelEvent::Text(text) => (BlockKind::Text, text),
                 ModelEvent::Thought(text) => (BlockKind::Thought, text),
                 ModelEvent::ThoughtSignature(signature) => {
@@ -233,24 +232,6 @@ impl Runner {
                 }
                 ModelEvent::OutputLimit => return Stop::Limit,
             };
-            // Text that has already arrived is sent as one delta.
-            while text.len() < MAX_TEXT_DELTA {
-                match stream.next().now_or_never() {
-                    Some(Some(Ok(ModelEvent::Text(more)))) if kind == BlockKind::Text => {
-                        partial.bytes += more.len();
-                        text.push_str(&more);
-                    }
-                    Some(Some(Ok(ModelEvent::Thought(more)))) if kind == BlockKind::Thought => {
-                        partial.bytes += more.len();
-                        text.push_str(&more);
-                    }
-                    Some(other) => {
-                        ahead = Some(other);
-                        break;
-                    }
-                    None => break,
-                }
-            }
             if !self.add_text(partial, kind, &text).await {
                 return Stop::Cut;
             }
@@ -384,6 +365,7 @@ mod tests {
     use std::task::Poll;
 
     use super::*;
+    use crate::turn::Ticks;
 
     /// After a suspend, the timer expires before the answer that has arrived is read from the
     /// connection.
@@ -394,18 +376,19 @@ mod tests {
             polls += 1;
             context.waker().wake_by_ref();
             // The first poll begins the silence, the second ends it.
-            if polls > 2 {
+            if polls == 3 {
                 Poll::Ready(Some(Ok(ModelEvent::Text("late".to_owned()))))
             } else {
                 Poll::Pending
             }
         });
-        let mut late: ModelStream = late.boxed();
+        let text_ticks = Ticks::every(Duration::ZERO);
+        let mut late = Pieces::new(late.boxed(), &text_ticks);
         assert_eq!(
             next_within(&mut late, Duration::ZERO).await,
             Some(Some(Ok(ModelEvent::Text("late".to_owned()))))
         );
-        let mut never: ModelStream = stream::pending().boxed();
+        let mut never = Pieces::new(stream::pending().boxed(), &text_ticks);
         tokio::time::pause();
         assert_eq!(next_within(&mut never, Duration::from_secs(300)).await, None);
     }
