@@ -68,13 +68,19 @@ pub(crate) fn measure(table: &Table) {
     if table.wants("deaf", &["with a client that never reads, of the time without"]) {
         DaemonWorld::new().non_reader(table);
     }
-    if table.wants("trickle", &["session(s) at 50 deltas a second"]) {
-        let floor = floors::relay(1, STREAMS);
-        DaemonWorld::new().trickle(table, STREAMS, Amount::Time(floor * 5 / 2));
-        table.note("   … a piece read and written by one thread", Amount::Time(floor));
-        DaemonWorld::new().trickle(table, 1, Amount::us(150));
-        let floor = floors::relay(1, 1);
-        table.note("   … a piece read and written by one thread", Amount::Time(floor));
+    if table.wants("trickle", &["session(s) at 50 words a second"]) {
+        for (streams, most) in [(STREAMS, None), (1, Some(Amount::us(150)))] {
+            let floor = floors::relay(1, streams);
+            let most = most.unwrap_or(Amount::Time(floor * 5 / 2));
+            let used = DaemonWorld::new().trickle(streams);
+            let what = format!("{streams} session(s) at 50 words a second, daemon's CPU for each");
+            table.figure_beside(Floor::Hop, &what, used, most);
+            table.note("   … a piece read and written by one thread", Amount::Time(floor));
+        }
+        let place = StateDir::new();
+        place.configure("[limits]\ntext_interval_ms = 0\n");
+        let used = DaemonWorld::on(place).trickle(STREAMS);
+        table.note(&format!("{STREAMS} sessions, if each piece is sent at once"), used);
     }
     if table.wants("replay", &["replay of 10,000 messages"]) {
         DaemonWorld::new().replay(table);
@@ -237,7 +243,8 @@ impl DaemonWorld {
         })
     }
 
-    fn trickle(&self, table: &Table, streams: usize, most: Amount) {
+    /// The CPU time of the daemon for each word of this many answers.
+    fn trickle(&self, streams: usize) -> Amount {
         let script = format!("say@{RATE} {}", "word ".repeat(RATE * SECONDS));
         let mut clients = Vec::new();
         self.runtime.block_on(async {
@@ -246,32 +253,26 @@ impl DaemonWorld {
             }
         });
         let before = busy(self.place.pid());
-        let deltas: usize = self.runtime.block_on(async {
+        let words: usize = self.runtime.block_on(async {
             for (session, _) in &clients {
                 session.prompt(script.as_str()).await.unwrap();
             }
-            let mut deltas = 0;
+            let mut words = 0;
             for (_, client) in &mut clients {
-                let mut mine = 0;
                 until(client, |event| {
-                    mine += usize::from(event.delta().is_some());
+                    if let Some(Delta::Text { text, .. }) = event.delta() {
+                        words += text.split_whitespace().count();
+                    }
                     matches!(event.fact(), Some(Fact::Turn(TurnFact::Finished { .. })))
                         .then_some(())
                 })
                 .await;
-                deltas += mine;
             }
-            deltas
+            words
         });
-        assert!(deltas >= streams * RATE * SECONDS, "{deltas}");
+        assert_eq!(words, streams * RATE * SECONDS);
         let used = busy(self.place.pid()) - before;
-        let each = used / u32::try_from(deltas).unwrap();
-        table.figure_beside(
-            Floor::Hop,
-            &format!("{streams} session(s) at 50 deltas a second, daemon's CPU for each"),
-            Amount::Time(each),
-            most,
-        );
+        Amount::Time(used / u32::try_from(words).unwrap())
     }
 
     fn replay(&self, table: &Table) {

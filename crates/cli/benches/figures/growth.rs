@@ -67,6 +67,10 @@ fn with_events(table: &Table, events: u64) {
     let place = StateDir::new();
     stored::make_for(&place.data(), "long", MODEL, events, 400);
     let world = DaemonWorld::on(place);
+    // The first opening reads all events, and saves the state of the session.
+    world.runtime.block_on(world.sessions.get("long")).unwrap();
+    world.place.succeed(&["daemon", "stop"]);
+    world.place.succeed(&["daemon", "start"]);
     (0..=ROUNDS).for_each(|_| _ = world.server.reply(Reply::text(["done"])));
     world.runtime.block_on(async {
         let newest = AttachFrom { limit: Some(PAGE), ..AttachFrom::start() };

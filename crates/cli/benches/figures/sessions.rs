@@ -38,6 +38,10 @@ pub(crate) fn measure(table: &Table) {
             opened.median(),
             Amount::ms(350),
         );
+        let floors = table.floors();
+        let each = floors.of(Floor::RoundTrip) + floors.of(Floor::Sync);
+        let all = Amount::Time(each * u32::try_from(OPENED).unwrap());
+        table.note("   … a round trip over a socket and a sync for each", all);
     }
     if table.wants("first turns", &["session after its first turn"]) {
         let each = Amount::Bytes(after_a_turn());
