@@ -172,7 +172,7 @@ mod tests {
         ModelEvent::Text(text.to_owned())
     }
 
-    /// A stream of these events, each so many milliseconds after the one before.
+    /// A stream of these events, each with its milliseconds since the one before.
     fn paced(events: Vec<(u64, ModelEvent)>) -> ModelStream {
         let step = |(after, event)| async move {
             sleep(Duration::from_millis(after)).await;

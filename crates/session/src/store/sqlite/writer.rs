@@ -358,7 +358,8 @@ mod tests {
 
     #[test]
     fn numbers_that_are_given_back_share_the_next_commit() {
-        let (sender, receiver) = crossbeam_channel::unbounded();
+        // Without a buffer, a write can be sent only to a group that waits for it.
+        let (sender, receiver) = crossbeam_channel::bounded(0);
         let group = std::thread::spawn(move || group(give_back(), &receiver, WAIT).len());
         sender.send(give_back()).unwrap();
         sender.send(pending(WriteRequest::Delete { session: session() })).unwrap();
