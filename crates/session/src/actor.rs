@@ -232,7 +232,6 @@ impl SessionActor {
             }
             numbered.push(event);
         }
-        self.start_cut_runner(ctx);
         self.start_cut_turn(ctx);
         for effect in effects {
             match effect {

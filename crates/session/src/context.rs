@@ -16,6 +16,9 @@ pub use fit::{LeftOut, TooLarge, fit};
 pub(crate) use images::limit_images;
 pub(crate) use tokenizer::Tokenizer;
 
+/// How many bytes of facts are tried first for each token of a request.
+const BYTES_PER_TOKEN: u64 = 16;
+
 /// The limits of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
@@ -33,6 +36,11 @@ impl Bounds {
         let room = |window: u64| window.saturating_sub(model.max_output.unwrap_or(window / 8));
         let tokens = model.window.map_or(u64::MAX, room).min(limits.max_history_tokens);
         Self { lines: limits.max_history_lines, tokens }
+    }
+
+    /// How many bytes of the newest facts are tried first. Most text has fewer bytes per token.
+    pub(crate) fn newest_bytes(&self) -> u64 {
+        self.tokens.saturating_mul(BYTES_PER_TOKEN)
     }
 
     /// Whether a request of this many bytes is near the bounds: the tokens of a later one may have to

@@ -68,18 +68,6 @@ fn is_answer(event: &Event) -> bool {
         if message.has_text_or_calls())
 }
 
-/// The number of messages that these facts give.
-#[must_use]
-pub fn count_messages(facts: &[Arc<Event>]) -> u64 {
-    let is_message = |event: &&Arc<Event>| {
-        matches!(
-            event.fact(),
-            Some(Fact::Prompt(PromptFact::Accepted { .. }) | Fact::Tool(ToolFact::Finished(_)))
-        ) || is_answer(event)
-    };
-    facts.iter().filter(is_message).count() as u64
-}
-
 /// Derives the conversation from these facts, with each prompt as a separate message.
 #[must_use]
 pub fn derive(facts: &[Arc<Event>]) -> Derived {

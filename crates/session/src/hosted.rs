@@ -101,7 +101,7 @@ impl Hosted {
         let tool = HostedTool::new(Arc::clone(&agent), Arc::clone(&link), self.runtime.clone());
         let before = Before {
             session: state.agent_session().map(str::to_owned),
-            approved: consent::approved_before(&state.history()),
+            approved: state.approved_start().map(str::to_owned),
         };
         let source = HostedSource::new(agent, link, before);
         let toolbox = Toolbox::new().with(move || tool.clone()).with_source(Box::new(source));

@@ -10,6 +10,7 @@ use holdpoint_tools::{Sink, ToolAsk};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::state::{Conversation, Gate, Report};
+use crate::store::StoreError;
 use crate::turn::Kept;
 
 /// How many messages of one turn wait for the actor before senders wait.
@@ -24,6 +25,8 @@ pub(crate) enum LaneMessage {
     Report(Report),
     /// The runner wants to begin a step or a call, and waits for the answer.
     Gate(Gate, oneshot::Sender<GateAnswer>),
+    /// The runner needs this many bytes of the newest facts of the conversation, and waits for them.
+    ReadOlder(u64, oneshot::Sender<Result<Conversation, StoreError>>),
     /// The parts that the next runner uses again, handed back by the runner at its end.
     Kept(Kept),
     /// An ask of a tool. It reaches the actor as a message, and the actor puts it at the end of the

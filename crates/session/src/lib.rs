@@ -40,6 +40,7 @@
 //! a harness that runs the real actors with a scripted model.
 
 mod actor;
+mod agent_start;
 mod attach_from;
 mod attachment;
 mod backend;

@@ -114,10 +114,15 @@ pub(crate) struct SessionEnv {
 }
 
 impl SessionEnv {
+    /// The bounds of a request; `None` if the model has no context of its own.
+    pub(crate) fn bounds(&self) -> Option<Bounds> {
+        let has_context = self.model.has_context();
+        has_context.then(|| Bounds::new(&self.limits, &self.model.settings()))
+    }
+
     /// Prepares for a request whose messages have about this many bytes.
     pub(crate) fn expect_request(&self, bytes: u64) {
-        if self.model.has_context() {
-            let bounds = Bounds::new(&self.limits, &self.model.settings());
+        if let Some(bounds) = self.bounds() {
             self.tokenizer.load_if_near(&bounds, self.fixed_bytes + bytes, &self.runtime);
         }
     }
@@ -245,7 +250,7 @@ impl SessionEnv {
         if let Some(hosted) = &self.hosted {
             return hosted.toolbox(state);
         }
-        let gone = gone_servers::notice(&state.history(), &self.mcp_servers);
+        let gone = gone_servers::notice(state.servers_used(), &self.mcp_servers);
         let mut toolbox = (self.toolbox)(state.settings());
         toolbox.share_specs(&self.tool_specs);
         let toolbox = gone.into_iter().fold(toolbox, Toolbox::with_notice);

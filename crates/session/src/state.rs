@@ -28,7 +28,7 @@ use holdpoint_common::{
 };
 use serde::{Deserialize, Serialize};
 
-pub use conversation::{Conversation, MAX_CONVERSATION_BYTES};
+pub use conversation::{Conversation, MAX_CONVERSATION_BYTES, UnreadPart};
 pub use decide::decide;
 pub use decision::{Decision, Effect, GateReply, Handover, Reception};
 pub use input::{
@@ -110,6 +110,10 @@ pub struct State {
     files_modified: Arc<BTreeSet<String>>,
     /// The newest mark of every file that a call has read or written, by path.
     files_seen: BTreeMap<String, FileMark>,
+    /// The MCP servers whose tools have succeeded.
+    servers_used: BTreeSet<String>,
+    /// The id of the needs with which the user has last let the hosted agent start.
+    approved_start: Option<String>,
 }
 
 /// Upper bounds of the ids that lost facts may have used.
@@ -200,6 +204,8 @@ impl State {
             instructions: Arc::default(),
             files_modified: Arc::default(),
             files_seen: BTreeMap::new(),
+            servers_used: BTreeSet::new(),
+            approved_start: None,
         }
     }
 
@@ -303,6 +309,21 @@ impl State {
     #[must_use]
     pub fn agent_session(&self) -> Option<&str> {
         self.agent_session.as_deref()
+    }
+
+    /// The id of the needs with which the user has last let the hosted agent start.
+    pub(crate) fn approved_start(&self) -> Option<&str> {
+        self.approved_start.as_deref()
+    }
+
+    /// The ranges of facts that the log has lost, as far as they are known.
+    pub(crate) fn gaps(&self) -> &Gaps {
+        &self.gaps
+    }
+
+    /// The MCP servers whose tools have succeeded in the session.
+    pub(crate) fn servers_used(&self) -> &BTreeSet<String> {
+        &self.servers_used
     }
 
     /// The run in progress, if any.

@@ -123,6 +123,7 @@ impl Handler<Attach> for SessionActor {
         self.show_clients();
         // A client that attaches may prompt soon.
         self.env.expect_request(self.state.request_bytes());
+        self.read_ahead(ctx);
         Ok(Attached {
             snapshot: self.shown.borrow().clone(),
             log: Arc::clone(&self.log).past(),

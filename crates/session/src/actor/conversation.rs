@@ -1,78 +1,147 @@
-//! Reading the conversation of a restored session from its log, before its first turn.
+//! Reading the older facts of a conversation from the log.
 //!
-//! A session that was opened from its saved state can be attached to, listed and answered without
-//! its conversation. The runner of its first turn waits for it. If it can't be read, the turn fails,
-//! and the next one tries again.
+//! A session that was opened from its saved state has no conversation. It can be attached to, listed
+//! and answered without it. A request needs only the newest facts. They are read ahead when a client
+//! attaches, and the runner asks for those that it lacks.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use actix::prelude::*;
-use holdpoint_common::{Event, TurnId};
+use holdpoint_common::Event;
+use tokio::sync::oneshot;
 
 use super::SessionActor;
 use crate::saved::read_facts;
-use crate::state::Phase;
+use crate::state::{Conversation, UnreadPart};
 use crate::store::StoreError;
+
+/// The time between an attach and reading ahead. In this time, the client reads from the log itself.
+const READ_AHEAD_AFTER: Duration = Duration::from_millis(50);
 
 /// The reading of a conversation.
 #[derive(Default)]
 pub(super) struct ConversationReads {
     /// Whether the log is being read.
     reading: bool,
-    /// The turn whose runner waits for the conversation.
-    pub(super) waiting: Option<TurnId>,
+    waiting: Option<WaitingRunner>,
+}
+
+/// A runner that waits for older facts.
+struct WaitingRunner {
+    /// How many bytes of the newest facts it needs.
+    bytes: u64,
+    answer_to: oneshot::Sender<Result<Conversation, StoreError>>,
 }
 
 impl SessionActor {
-    /// Starts the runner of this turn, once the conversation is read. A turn that was cut does not
-    /// need it.
-    pub(super) fn start_runner(&mut self, turn: TurnId, ctx: &mut Context<Self>) {
-        let is_cut = matches!(self.state.phase(), Phase::Interrupting(..));
-        if is_cut || self.state.unread().is_none() {
-            self.conversation.waiting = None;
-            return self.start_runner_now(turn, ctx);
-        }
-        self.conversation.waiting = Some(turn);
-        if !std::mem::replace(&mut self.conversation.reading, true) {
-            self.read_conversation(ctx);
-        }
-    }
-
-    /// Starts the runner that waits for the conversation, if its turn was cut.
-    pub(super) fn start_cut_runner(&mut self, ctx: &mut Context<Self>) {
-        if let (Some(turn), Phase::Interrupting(..)) =
-            (self.conversation.waiting, self.state.phase())
-        {
-            self.start_runner(turn, ctx);
+    /// Soon reads a part that the next request probably needs.
+    pub(super) fn read_ahead(&mut self, ctx: &mut Context<Self>) {
+        let Some(bounds) = self.env.bounds() else { return };
+        let bytes = bounds.newest_bytes();
+        if self.lacks(bytes) {
+            ctx.run_later(READ_AHEAD_AFTER, move |actor, ctx| {
+                if actor.clients.len() > 0 && actor.lacks(bytes) {
+                    actor.read_part(bytes, ctx);
+                }
+            });
         }
     }
 
-    fn read_conversation(&mut self, ctx: &mut Context<Self>) {
-        let (log, unread) = (Arc::clone(&self.log), self.state.unread().unwrap_or_default());
-        let reading = async move { read_facts(&*log, &unread).await };
+    /// Reads this many bytes of the newest facts for a runner.
+    pub(super) fn read_for_runner(
+        &mut self,
+        bytes: u64,
+        answer_to: oneshot::Sender<Result<Conversation, StoreError>>,
+        ctx: &mut Context<Self>,
+    ) {
+        self.conversation.waiting = Some(WaitingRunner { bytes, answer_to });
+        self.read_for_waiting(ctx);
+    }
+
+    /// Drops the request of a runner that has ended.
+    pub(super) fn forget_waiting_runner(&mut self) {
+        self.conversation.waiting = None;
+    }
+
+    /// Reads a conversation that has to be cut to its bound. Nothing waits for it.
+    pub(super) fn read_if_too_large(&mut self, ctx: &mut Context<Self>) {
+        if self.state.is_too_large_to_stay_unread() {
+            self.read_part(u64::MAX, ctx);
+        }
+    }
+
+    /// Whether older facts have to be read for a request of this many bytes.
+    fn lacks(&self, bytes: u64) -> bool {
+        self.state.history().start_of_newest(bytes).is_none()
+    }
+
+    /// Answers the waiting runner, or reads another part for it.
+    fn read_for_waiting(&mut self, ctx: &mut Context<Self>) {
+        let Some(waiting) = &self.conversation.waiting else { return };
+        let bytes = waiting.bytes;
+        if self.lacks(bytes) {
+            self.read_part(bytes, ctx);
+        } else if let Some(WaitingRunner { answer_to, .. }) = self.conversation.waiting.take() {
+            // The runner may be gone.
+            let _ = answer_to.send(Ok(self.state.history()));
+        }
+    }
+
+    /// Reads a part of this many bytes, unless one is being read.
+    fn read_part(&mut self, bytes: u64, ctx: &mut Context<Self>) {
+        let Some(part) = self.state.unread(bytes) else { return };
+        if std::mem::replace(&mut self.conversation.reading, true) {
+            return;
+        }
+        let log = Arc::clone(&self.log);
+        let reading = async move {
+            let read = read_facts(&*log, part.seqs()).await;
+            (part, read)
+        };
         ctx.spawn(
-            reading.into_actor(self).map(|read, actor, ctx| actor.conversation_read(read, ctx)),
+            reading
+                .into_actor(self)
+                .map(|(part, read), actor, ctx| actor.part_read(&part, read, ctx)),
         );
     }
 
-    fn conversation_read(
+    fn part_read(
         &mut self,
+        part: &UnreadPart,
         read: Result<Vec<Arc<Event>>, StoreError>,
         ctx: &mut Context<Self>,
     ) {
         self.conversation.reading = false;
-        let waiting = self.conversation.waiting;
-        match (read, waiting) {
-            (Ok(facts), _) => {
-                self.state.read(&facts);
-                waiting.into_iter().for_each(|turn| self.start_when_allowed(turn, ctx));
+        match read {
+            Ok(facts) => {
+                self.state.read(part, &facts);
+                self.show_gaps();
+                self.read_for_waiting(ctx);
             }
-            (Err(error), Some(turn)) => self.fail_turn(
-                turn,
-                format!("the conversation can't be read: {error} (hint: prompt again)"),
-                ctx,
-            ),
-            (Err(_), None) => {}
+            Err(error) => {
+                tracing::warn!(%error, "the conversation can't be read");
+                // Memory is bounded, even if the log can never be read.
+                if self.state.is_too_large_to_stay_unread() {
+                    self.state.drop_unread();
+                    return self.read_for_waiting(ctx);
+                }
+                if let Some(WaitingRunner { answer_to, .. }) = self.conversation.waiting.take() {
+                    let _ = answer_to.send(Err(error));
+                }
+            }
         }
+    }
+
+    /// Shows the gaps that were found.
+    fn show_gaps(&self) {
+        let gaps = self.state.gaps();
+        self.shown.send_if_modified(|shown| {
+            let is_new = shown.gaps != *gaps;
+            if is_new {
+                Arc::make_mut(shown).gaps = gaps.clone();
+            }
+            is_new
+        });
     }
 }

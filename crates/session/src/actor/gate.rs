@@ -34,6 +34,7 @@ impl SessionActor {
         answer_to: oneshot::Sender<GateAnswer>,
         ctx: &mut Context<Self>,
     ) {
+        self.read_if_too_large(ctx);
         let key = self.gates.next;
         self.gates.next += 1;
         self.gates.waiting.push(WaitingGate { key, turn, gate, decided: false, answer_to });

@@ -270,14 +270,6 @@ impl SessionActor {
         }
     }
 
-    /// Starts the runner of a turn whose facts are saved, when it may begin.
-    pub(super) fn start_when_allowed(&mut self, turn: TurnId, ctx: &mut Context<Self>) {
-        match self.may_begin(true) {
-            true => self.start_runner(turn, ctx),
-            false => self.withhold(self.outbox.saved, Action::Start(turn), ctx),
-        }
-    }
-
     /// Carries out the withheld actions that may begin by now.
     pub(super) fn begin_withheld(&mut self, ctx: &mut Context<Self>) {
         while let Some(upto) = self.outbox.withheld.front().map(|(upto, _)| *upto)

@@ -41,8 +41,8 @@ struct FromLane {
 }
 
 impl SessionActor {
-    /// Starts the runner of this turn. The conversation was read, unless the turn was cut.
-    pub(super) fn start_runner_now(&mut self, turn: TurnId, ctx: &mut Context<Self>) {
+    /// Starts the runner of this turn.
+    pub(super) fn start_runner(&mut self, turn: TurnId, ctx: &mut Context<Self>) {
         let Some(open) = self.state.turn().filter(|open| open.id == turn) else { return };
         // A turn that continues after a restart still has its calls with an open Confirm.
         let pending_calls = open.calls.iter().map(|(call, _)| call.clone()).collect();
@@ -104,7 +104,7 @@ impl SessionActor {
 
     /// Drops the runner of a turn that is over. Later messages of its tools are ignored.
     pub(super) fn end_runner(&mut self, ctx: &mut Context<Self>) {
-        self.conversation.waiting = None;
+        self.forget_waiting_runner();
         if let Some(runner) = self.runner.take() {
             ctx.cancel_future(runner.messages);
         }
@@ -128,10 +128,10 @@ impl StreamHandler<FromLane> for SessionActor {
                 self.runner_ended(turn, end, ctx)
             }
             Some(LaneMessage::Report(report)) => self.take_report(turn, report, ctx),
-            // The tools of a turn that was cut before the conversation was read may lack some.
-            Some(LaneMessage::Kept(kept)) => {
-                self.kept = self.state.unread().is_none().then_some(kept);
+            Some(LaneMessage::ReadOlder(bytes, answer_to)) => {
+                self.read_for_runner(bytes, answer_to, ctx)
             }
+            Some(LaneMessage::Kept(kept)) => self.kept = Some(kept),
             None => {
                 let end = Report::Finished {
                     outcome: Outcome::Panicked,
@@ -175,18 +175,6 @@ impl SessionActor {
             }
             actor.take_report(turn, end, ctx);
         }));
-    }
-
-    /// Ends a turn whose runner can't be started.
-    pub(super) fn fail_turn(&mut self, turn: TurnId, error: String, ctx: &mut Context<Self>) {
-        tracing::error!(error, "turn failed");
-        let end = Report::Finished {
-            outcome: Outcome::Failed,
-            error: Some(error),
-            tools: Vec::new(),
-            processes: EndedProcesses::default(),
-        };
-        self.take_report(turn, end, ctx);
     }
 
     fn take_report(&mut self, turn: TurnId, report: Report, ctx: &mut Context<Self>) {

@@ -5,15 +5,11 @@
 //! answer of the model is that call in place of the agent's own, and the agent starts before the next
 //! step.
 
-use holdpoint_common::{CallId, Fact, ToolCall, ToolFact, ToolStatus, TurnFact};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::needs::Needs;
+use crate::agent_start;
 use crate::model::Message;
-use crate::state;
-
-/// The name of the field of a call that asks for the approval. Its value is the id of the needs.
-const FIELD: &str = "start";
 
 /// The approval in one session.
 #[derive(Debug, Default)]
@@ -51,7 +47,7 @@ impl Consent {
                  `agent({agent})`)"
             ));
         }
-        Ok(Some(json!({ "title": format!("start {agent}"), FIELD: id })))
+        Ok(Some(agent_start::request(agent, id)))
     }
 
     /// Notes that the user has approved the needs with this id.
@@ -65,31 +61,6 @@ impl Consent {
     }
 }
 
-/// The id of the needs, if these are the arguments of a call that asks for the approval.
-pub(super) fn requested(arguments: &Value) -> Option<&str> {
-    arguments.get(FIELD)?.as_str()
-}
-
-/// The id of the needs that were approved last in a session.
-pub(super) fn approved_before<'a>(conversation: &'a state::Conversation) -> Option<String> {
-    let mut asked: Option<(CallId, &str)> = None;
-    let mut approved = None;
-    for event in conversation.events() {
-        match event.fact() {
-            Some(Fact::Turn(TurnFact::AssistantMessage(message))) => {
-                let request = |call: &'a ToolCall| Some((call.id, requested(&call.input)?));
-                asked = message.calls.iter().find_map(request).or(asked);
-            }
-            Some(Fact::Tool(ToolFact::Finished(result))) if result.status == ToolStatus::Ok => {
-                let of_result = asked.filter(|(call, _)| *call == result.call);
-                approved = of_result.map(|(_, id)| id.to_owned()).or(approved);
-            }
-            _ => {}
-        }
-    }
-    approved
-}
-
 /// The messages without the calls that asked for the approval, and without their results.
 pub(super) fn without_requests(messages: &[Message]) -> Vec<&Message> {
     let mut requests = Vec::new();
@@ -97,7 +68,7 @@ pub(super) fn without_requests(messages: &[Message]) -> Vec<&Message> {
     for message in messages {
         match message {
             Message::Assistant(answer) if answer.blocks.is_empty() => match &answer.calls[..] {
-                [call] if requested(&call.input).is_some() => requests.push(call.id),
+                [call] if agent_start::requested(&call.input).is_some() => requests.push(call.id),
                 _ => kept.push(message),
             },
             Message::Tool(result) if requests.contains(&result.call) => {}

@@ -12,12 +12,12 @@ use tokio::runtime;
 
 use super::agent::Agent;
 use super::ask::{Answered, Asks};
-use super::consent;
 use super::event::{AgentEvent, Permission};
 use super::known_calls::KnownCall;
 use super::link::{Link, SharedLink};
 use super::needs::Needs;
 use super::permission;
+use crate::agent_start;
 
 /// The name of the tool.
 pub(super) const TOOL: &str = "agent";
@@ -98,7 +98,7 @@ impl Tool for HostedTool {
     /// The agent has begun its call itself, so that there is nothing to approve. Its requests for
     /// permission are judged while the call runs. Only its start may need an approval.
     fn intent(&self, input: &Value, workspace: &Workspace) -> Result<Intent, ToolError> {
-        if consent::requested(input).is_some() {
+        if agent_start::requested(input).is_some() {
             let needs = Needs::of(&self.agent, workspace).map_err(ToolError::failed)?;
             return Ok(needs.intent(&self.agent));
         }
@@ -107,7 +107,7 @@ impl Tool for HostedTool {
     }
 
     fn call(&mut self, input: Value, context: &ToolContext) -> Result<ToolOutcome, ToolError> {
-        if let Some(start) = consent::requested(&input) {
+        if let Some(start) = agent_start::requested(&input) {
             return self.approve_start(start, context);
         }
         let id = input.get("id").and_then(Value::as_str).unwrap_or_default();

@@ -79,8 +79,8 @@ pub(crate) async fn fold(id: &SessionId, log: &dyn SessionPast) -> Result<Folded
     }
     match state {
         Some(mut state) if has_facts => {
-            if let Some(unread) = state.unread().filter(|_| state.needs_conversation()) {
-                state.read(&read_facts(log, &unread).await?);
+            if let Some(part) = state.unread(u64::MAX).filter(|_| state.needs_conversation()) {
+                state.read(&part, &read_facts(log, part.seqs()).await?);
             }
             Ok(Folded { state, tail })
         }
@@ -104,6 +104,9 @@ async fn saved_state(id: &SessionId, log: &dyn SessionPast) -> Option<(State, us
     (state.id() == id && state.last() == upto).then_some((state, text.len()))
 }
 
+/// The most numbers between two facts of a read that are read with them.
+const MAX_SKIPPED: u64 = 256;
+
 /// Reads the facts with these numbers, in the order of their numbers, and the gaps among them.
 pub(crate) async fn read_facts(
     log: &dyn SessionPast,
@@ -112,11 +115,12 @@ pub(crate) async fn read_facts(
     let mut numbers = numbers.to_vec();
     numbers.sort_unstable();
     let mut facts = Vec::new();
-    let (Some(first), Some(last)) = (numbers.first(), numbers.last()) else { return Ok(facts) };
-    let mut pages = Pages::within(log, *first..last.saturating_add(1));
-    while let Some(mut page) = pages.next().await? {
-        page.retain(|event| event.fact().is_none() || numbers.binary_search(&event.seq).is_ok());
-        facts.append(&mut page);
+    for near in numbers.chunk_by(|before, after| after - before <= MAX_SKIPPED) {
+        let mut pages = Pages::within(log, near[0]..near[near.len() - 1].saturating_add(1));
+        while let Some(mut page) = pages.next().await? {
+            page.retain(|event| event.fact().is_none() || near.binary_search(&event.seq).is_ok());
+            facts.append(&mut page);
+        }
     }
     Ok(facts)
 }

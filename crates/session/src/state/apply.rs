@@ -7,7 +7,7 @@ use holdpoint_common::{
     Answer, AnsweredBy, Ask, AskFact, AskId, AskOrigin, AssistantMessage, BlockKind, CallId,
     CutCause, Delta, Event, Fact, Gap, Hold, HoldCause, ItemId, JobFact, LastRun, LastTurn,
     MAX_TITLE, PromptFact, PromptId, RestoreCause, Run, RunFact, SessionFact, SessionStatus,
-    Timestamp, ToolCall, ToolFact, TurnFact, TurnId, Usage,
+    Timestamp, ToolCall, ToolFact, ToolStatus, TurnFact, TurnId, Usage,
 };
 
 use holdpoint_tools::secrets::mask_in_list;
@@ -15,6 +15,8 @@ use holdpoint_tools::secrets::mask_in_list;
 use super::conversation::belongs_to_conversation;
 use super::decide::denial;
 use super::{CallStage, Cut, LostIds, OpenStep, Phase, Settled, State, Turn, queued};
+use crate::agent_start;
+use crate::gone_servers::server_of;
 
 /// How many keys of prompts are known.
 const MAX_KEYED_PROMPTS: usize = 64;
@@ -259,10 +261,12 @@ impl State {
         match fact {
             ToolFact::Started { call } => self.set_stage(*call, CallStage::Started),
             ToolFact::Finished(result) => {
-                if let Some(turn) = self.turn_mut() {
+                let ended = self.turn_mut().and_then(|turn| {
                     let of_call = |(call, _): &(ToolCall, _)| call.id == result.call;
-                    let at = turn.calls.iter().position(of_call);
-                    at.map(|at| turn.calls.remove(at));
+                    turn.calls.remove(turn.calls.iter().position(of_call)?)
+                });
+                if let (Some((call, _)), ToolStatus::Ok) = (ended, result.status) {
+                    self.note_success(&call);
                 }
                 let marks = result.read.iter().chain(&result.wrote);
                 self.files_seen.extend(marks.map(|mark| (mark.path.clone(), mark.clone())));
@@ -271,6 +275,15 @@ impl State {
                     Arc::make_mut(&mut self.files_modified).extend(wrote);
                 }
             }
+        }
+    }
+
+    /// Keeps what later turns need to know of this call.
+    fn note_success(&mut self, call: &ToolCall) {
+        self.servers_used.extend(server_of(&call.name).map(str::to_owned));
+        let requested = agent_start::requested(&call.input);
+        if let Some(needs) = requested.filter(|_| self.settings.agent.is_some()) {
+            self.approved_start = Some(needs.to_owned());
         }
     }
 

@@ -9,8 +9,11 @@ use holdpoint_common::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::history;
+
 mod stored;
 
+pub use stored::UnreadPart;
 use stored::{Stored, Unread};
 
 /// The most bytes of a conversation that are kept. Beyond that the oldest facts are forgotten,
@@ -48,8 +51,11 @@ pub struct Conversation {
     /// The facts before `events`, if they are only in the log yet.
     unread: Option<Unread>,
     events: Arc<Vec<Arc<Event>>>,
-    /// The total weight of `unread` and `events` in bytes.
+    /// The total weight of `unread` and `events` in bytes. Like `messages`, it includes facts that the
+    /// log has lost, until all were read.
     weight: usize,
+    /// How many messages `unread` and `events` give.
+    messages: u64,
     /// The weight after facts were last dropped. It may exceed the bound, because the newest answer
     /// is always kept with its results.
     weight_kept: usize,
@@ -70,6 +76,25 @@ impl Conversation {
         self.forgotten
     }
 
+    /// Whether facts before [`events`](Self::events) were not read yet.
+    #[must_use]
+    pub fn has_unread(&self) -> bool {
+        self.unread.is_some()
+    }
+
+    /// Where the newest facts of at least this many bytes begin in [`events`](Self::events), as
+    /// [`history::start_of_newest`] finds it; `None` if older facts have to be read first.
+    pub(crate) fn start_of_newest(&self, bytes: u64) -> Option<usize> {
+        let from = history::start_of_newest(&self.events, bytes);
+        (from > 0 || self.unread.is_none()).then_some(from)
+    }
+
+    /// How many messages the facts before this position of [`events`](Self::events) give, with
+    /// those that were not read or that were dropped.
+    pub(crate) fn messages_before(&self, at: usize) -> u64 {
+        self.messages.saturating_sub(count_messages(&self.events[at..])) + self.forgotten
+    }
+
     /// About how many bytes of text the kept facts hold.
     pub(super) fn text_bytes(&self) -> u64 {
         let unread = self.unread.as_ref().map_or(0, |unread| unread.seqs.len());
@@ -80,19 +105,23 @@ impl Conversation {
     /// Appends a fact, and drops the oldest ones beyond [`MAX_CONVERSATION_BYTES`].
     pub(super) fn push(&mut self, event: &Arc<Event>) {
         self.weight += event.weight();
+        self.messages += u64::from(is_message(event));
         Arc::make_mut(&mut self.events).push(Arc::clone(event));
         self.forget_if_too_large();
     }
 
     fn forget_if_too_large(&mut self) {
-        if self.unread.is_some() {
-            return;
-        }
-        // The facts that have to be kept may exceed the bound. They are not copied again for every
-        // new fact, but only after an eighth of the bound.
-        if self.weight > MAX_CONVERSATION_BYTES.max(self.weight_kept + MAX_CONVERSATION_BYTES / 8) {
+        if self.unread.is_none() && self.is_too_large() {
             self.forget();
         }
+    }
+
+    /// Whether the oldest facts have to be dropped. The unread ones have to be read first, because a
+    /// few of them may be needed, such as tasks.
+    pub(super) fn is_too_large(&self) -> bool {
+        // The facts that have to be kept may exceed the bound. They are not copied again for every
+        // new fact, but only after an eighth of the bound.
+        self.weight > MAX_CONVERSATION_BYTES.max(self.weight_kept + MAX_CONVERSATION_BYTES / 8)
     }
 
     /// The prompts to a run that the model has not answered, because its iteration failed first.
@@ -140,9 +169,15 @@ impl Conversation {
     fn keep(&mut self, positions: &[usize]) {
         let kept: Vec<_> = positions.iter().map(|at| Arc::clone(&self.events[*at])).collect();
         self.forgotten += (self.events.len() - kept.len()) as u64;
-        self.weight = kept.iter().map(|event| event.weight()).sum();
+        self.set_all(kept);
         self.weight_kept = self.weight;
-        self.events = Arc::new(kept);
+    }
+
+    /// Replaces all facts.
+    fn set_all(&mut self, events: Vec<Arc<Event>>) {
+        self.weight = events.iter().map(|event| event.weight()).sum();
+        self.messages = count_messages(&events);
+        self.events = Arc::new(events);
     }
 
     /// Keeps the newest three quarters of [`MAX_CONVERSATION_BYTES`], starting with a prompt or an
@@ -198,6 +233,19 @@ impl Conversation {
         kept.reverse();
         kept.extend(from..self.events.len());
         self.keep(&kept);
+    }
+}
+
+/// The number of messages that these facts give.
+fn count_messages(facts: &[Arc<Event>]) -> u64 {
+    facts.iter().filter(|event| is_message(event)).count() as u64
+}
+
+fn is_message(event: &Event) -> bool {
+    match event.fact() {
+        Some(Fact::Prompt(PromptFact::Accepted { .. }) | Fact::Tool(ToolFact::Finished(_))) => true,
+        Some(Fact::Turn(TurnFact::AssistantMessage(message))) => message.has_text_or_calls(),
+        _ => false,
     }
 }
 

@@ -3,43 +3,45 @@
 use std::sync::Arc;
 
 use holdpoint_common::{HistoryCut, HistoryLimit, Outcome};
+use tokio::sync::oneshot;
 
 use super::{End, Runner};
 use crate::context::{self, Bounds, Counter, LeftOut};
 use crate::history::{self, Derived};
+use crate::lane::LaneMessage;
 use crate::model::ModelRequest;
 use crate::state::{Conversation, Report};
-
-/// How many bytes of the newest facts are tried first, for each token of the limit. Most text has
-/// fewer bytes per token.
-const BYTES_PER_TOKEN: u64 = 16;
 
 impl Runner {
     /// Builds the next request. `content` was added to the prompt in this step.
     ///
     /// # Errors
-    /// The end of the turn, if the parts that can't be left out are too large, or the turn was cut
-    /// in the meantime.
+    /// The end of the turn, if the parts that can't be left out are too large, the conversation can't
+    /// be read, or the turn was cut in the meantime.
     pub(super) async fn request(
         &mut self,
-        conversation: Conversation,
-        content: Option<&str>,
+        mut conversation: Conversation,
+        mut content: Option<&str>,
     ) -> Result<ModelRequest, End> {
         let model = Arc::clone(&self.env.model);
         let bounds = Bounds::new(&self.env.limits, &model.settings());
-        let facts = if model.needs_messages() { conversation.events() } else { &[] };
         // A long conversation has many more facts than fit. First only the newest are derived, and
         // four times as many while all of them fit.
-        let mut bytes = match model.has_context() {
-            true => bounds.tokens.saturating_mul(BYTES_PER_TOKEN),
-            false => u64::MAX,
-        };
+        let mut bytes = if model.has_context() { bounds.newest_bytes() } else { u64::MAX };
         loop {
-            let from = history::start_of_newest(facts, bytes);
-            let Derived { mut messages, omissible, refusals } = match model.needs_messages() {
-                true => history::derive(&facts[from..]),
-                false => Derived::default(),
+            let (from, derived) = match model.needs_messages() {
+                false => (0, Derived::default()),
+                true => match conversation.start_of_newest(bytes) {
+                    Some(from) => (from, history::derive(&conversation.events()[from..])),
+                    None => {
+                        conversation = self.read_older(bytes).await?;
+                        // It was added to this conversation.
+                        content = None;
+                        continue;
+                    }
+                },
             };
+            let Derived { mut messages, omissible, refusals } = derived;
             // The conversation is from before this content was added.
             content.into_iter().for_each(|text| history::add_content(&mut messages, text));
             context::limit_images(&mut messages, model.takes_images());
@@ -63,6 +65,21 @@ impl Runner {
             }
             history::join_prompts(&mut request.messages);
             return Ok(request);
+        }
+    }
+
+    /// Has the actor read older facts from the log, until the newest have this many bytes. Returns the
+    /// current conversation. Stops at a cut.
+    async fn read_older(&self, bytes: u64) -> Result<Conversation, End> {
+        let (sender, receiver) = oneshot::channel();
+        // If the actor is gone, the receiver fails.
+        let _ = self.lane.send(LaneMessage::ReadOlder(bytes, sender)).await;
+        match self.cancel.run_until_cancelled(receiver).await {
+            Some(Ok(Ok(conversation))) => Ok(conversation),
+            Some(Ok(Err(error))) => Err(End::failed(format!(
+                "the conversation can't be read: {error} (hint: prompt again)"
+            ))),
+            Some(Err(_)) | None => Err(End::with_outcome(Outcome::Interrupted)),
         }
     }
 
@@ -115,8 +132,7 @@ impl Runner {
             false => HistoryLimit::Tokens,
         };
         if self.left_out.replace((reached, results > 0)) != Some((reached, results > 0)) {
-            let older = history::count_messages(&conversation.events()[..from]);
-            let messages = messages + older + conversation.forgotten();
+            let messages = messages + conversation.messages_before(from);
             // Dropped here, so that the actor can add to the conversation without a copy.
             drop(conversation);
             self.report(Report::HistoryCut(HistoryCut {

@@ -1,4 +1,6 @@
-//! Sessions that open from their saved state, and read their conversation before the first turn.
+//! Sessions that open from their saved state, and read their conversation when a request needs it.
+
+mod newest;
 
 use std::ops::Range;
 use std::path::Path;
@@ -30,23 +32,25 @@ struct GatedReads {
     store: Sqlite,
     open: watch::Sender<bool>,
     broken: Arc<AtomicBool>,
+    /// How many pages of such facts were read.
+    read: watch::Sender<u64>,
 }
 
 struct GatedLog {
     log: Arc<dyn SessionLog>,
-    open: watch::Sender<bool>,
-    broken: Arc<AtomicBool>,
+    gate: GatedReads,
 }
 
 impl GatedReads {
     fn new(folder: &Path) -> Self {
         let store = Sqlite::open(folder).unwrap();
-        Self { store, open: watch::Sender::new(true), broken: Arc::default() }
+        let (open, read) = (watch::Sender::new(true), watch::Sender::new(0));
+        Self { store, open, broken: Arc::default(), read }
     }
 
     fn gate(&self, log: Stored<Arc<dyn SessionLog>>) -> Stored<Arc<GatedLog>> {
-        let (open, broken) = (self.open.clone(), Arc::clone(&self.broken));
-        async move { Ok(Arc::new(GatedLog { log: log.await?, open, broken })) }.boxed()
+        let gate = self.clone();
+        async move { Ok(Arc::new(GatedLog { log: log.await?, gate })) }.boxed()
     }
 }
 
@@ -77,17 +81,20 @@ impl LogLayer for GatedLog {
     }
 
     fn page(&self, range: Range<u64>, most: usize) -> Stored<Page> {
-        let (log, open) = (Arc::clone(&self.log), self.open.clone());
-        let is_broken = self.broken.load(Ordering::SeqCst);
+        let (log, gate) = (Arc::clone(&self.log), self.gate.clone());
+        let is_broken = gate.broken.load(Ordering::SeqCst);
         async move {
             // The facts after the saved state are always readable.
-            if range.end != u64::MAX {
-                let _ = open.subscribe().wait_for(|open| *open).await;
-                if is_broken {
-                    return Err(StoreError::Io { message: "input/output error".into() });
-                }
+            if range.end == u64::MAX {
+                return log.page(range, most).await;
             }
-            log.page(range, most).await
+            let _ = gate.open.subscribe().wait_for(|open| *open).await;
+            if is_broken {
+                return Err(StoreError::Io { message: "input/output error".into() });
+            }
+            let page = log.page(range, most).await;
+            gate.read.send_modify(|read| *read += 1);
+            page
         }
         .boxed()
     }
@@ -95,7 +102,12 @@ impl LogLayer for GatedLog {
 
 /// Prompts once, and waits for the end of the turn.
 async fn turn(harness: &Harness, session: &SessionHandle, number: usize) {
-    harness.model.then(reply().text(format!("Answer {number}.")));
+    turn_with(harness, session, number, &format!("Answer {number}.")).await;
+}
+
+/// A turn with this answer.
+async fn turn_with(harness: &Harness, session: &SessionHandle, number: usize, answer: &str) {
+    harness.model.then(reply().text(answer));
     session.prompt(format!("Prompt {number}.")).await.unwrap();
     let settled = session.settled().await.unwrap();
     assert_eq!(settled.last_turn.as_ref().unwrap().outcome, Outcome::Done);
@@ -114,12 +126,27 @@ async fn deny_always(harness: &Harness, session: &SessionHandle) {
 
 /// Fills the store with a session of many turns, and ends its engine.
 async fn filled(folder: &TempDir) -> Arc<Snapshot> {
+    filled_with(folder, |number| format!("Answer {number}.")).await
+}
+
+/// Like [`filled`], with these answers.
+async fn filled_with(folder: &TempDir, answer: impl Fn(usize) -> String) -> Arc<Snapshot> {
     let store = Sqlite::open(folder.path()).unwrap();
     let harness = Harness::with(|engine| engine.store(store.clone()));
     let session = harness.open().await;
     deny_always(&harness, &session).await;
+    fill(harness, session, store, answer).await
+}
+
+/// Takes many turns in a session, and ends its engine.
+async fn fill(
+    harness: Harness,
+    session: SessionHandle,
+    store: Sqlite,
+    answer: impl Fn(usize) -> String,
+) -> Arc<Snapshot> {
     for number in 1..TURNS {
-        turn(&harness, &session, number).await;
+        turn_with(&harness, &session, number, &answer(number)).await;
     }
     let mut events = harness.watch(&session).await;
     let shown = session.snapshot();

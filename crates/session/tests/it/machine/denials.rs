@@ -66,7 +66,8 @@ fn m_a3_a_remembered_denial_outlives_a_restore_and_a_saved_state() {
     let mut bench = denied();
     let saved = bench.state.to_saved().expect("the conversation was read");
     bench.state = State::from_saved(&saved).expect("a saved state");
-    bench.state.read(&bench.log);
+    let unread = bench.state.unread(u64::MAX).expect("the conversation is not empty");
+    bench.state.read(&unread, &bench.log);
     assert_eq!(next_call(bench, same), for_session());
 }
 

@@ -13,7 +13,8 @@ use holdpoint_common::{
 use holdpoint_session::history;
 use holdpoint_session::model::Message;
 use holdpoint_session::state::{
-    CallStage, Clearance, Confirm, Cut, Effect, Gate, GateReply, Moment, Phase, Report, State, Turn,
+    CallStage, Clearance, Confirm, Cut, Effect, Gate, GateReply, Moment, Phase, Report, State,
+    Turn, UnreadPart,
 };
 use holdpoint_tools::AskReply;
 
@@ -1132,19 +1133,26 @@ fn m_b7_the_facts_alone_give_the_same_state_at_every_point() {
 struct Reopened {
     state: State,
     inputs: usize,
+    /// A part of its conversation that is read at a later input.
+    part: Option<UnreadPart>,
+}
+
+/// Reads a part of the conversation.
+fn read(state: &mut State, part: Option<UnreadPart>, log: &[Arc<Event>]) {
+    if let Some(part) = part {
+        let facts = log.iter().filter(|event| part.seqs().contains(&event.seq)).cloned();
+        state.read(&part, &facts.collect::<Vec<_>>());
+    }
 }
 
 /// Reads the rest of the conversation.
 fn read_rest(state: &mut State, log: &[Arc<Event>]) {
-    if let Some(unread) = state.unread() {
-        let facts = log.iter().filter(|event| unread.contains(&event.seq)).cloned();
-        state.read(&facts.collect::<Vec<_>>());
-    }
+    read(state, state.unread(u64::MAX), log);
 }
 
 impl Property for Reopened {
     fn open(bench: &Bench) -> Self {
-        Self { state: bench.state.clone(), inputs: 0 }
+        Self { state: bench.state.clone(), inputs: 0, part: None }
     }
 
     fn see(&mut self, seen: &StepOfHistory<'_>) -> Result<(), String> {
@@ -1160,8 +1168,12 @@ impl Property for Reopened {
             );
         }
         self.state.follow(seen.new);
-        if self.state.needs_conversation() {
+        // The requests of a run need all of it, and others only parts, at any time.
+        if self.state.run().is_some() {
             read_rest(&mut self.state, &seen.bench.log);
+        } else if self.inputs.is_multiple_of(3) {
+            read(&mut self.state, self.part.take(), &seen.bench.log);
+            self.part = self.state.unread([1, u64::MAX][self.inputs % 2]);
         }
         let mut whole = self.state.clone();
         read_rest(&mut whole, &seen.bench.log);
