@@ -373,9 +373,12 @@ fn io_error(message: String) -> StoreError {
 impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
         use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
-        match error.sqlite_error_code() {
-            Some(DatabaseCorrupt | NotADatabase) => Self::Damaged { message: error.to_string() },
-            _ => io_error(error.to_string()),
-        }
+        let is_damage = match &error {
+            // All tables are strict: only damage changes the type of a value.
+            rusqlite::Error::InvalidColumnType(..) => true,
+            _ => matches!(error.sqlite_error_code(), Some(DatabaseCorrupt | NotADatabase)),
+        };
+        let message = error.to_string();
+        if is_damage { Self::Damaged { message } } else { io_error(message) }
     }
 }

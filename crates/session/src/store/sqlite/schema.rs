@@ -106,11 +106,7 @@ pub(super) fn open_for_writing(path: &Path) -> Result<Connection, StoreError> {
     // Acknowledged commits survive a loss of power.
     db.pragma_update(None, "synchronous", "FULL")?;
     migrate(&mut db, path)?;
-    if tables(&db)? != tables(&new_in_memory()?)? {
-        return Err(StoreError::Damaged {
-            message: "its tables do not match its schema".to_owned(),
-        });
-    }
+    check_tables(&db, VERSION)?;
     Ok(db)
 }
 
@@ -146,11 +142,17 @@ fn version(db: &Connection) -> Result<u32, StoreError> {
     Ok(db.pragma_query_value(None, "user_version", |row| row.get(0))?)
 }
 
-/// An in-memory database with the newest schema.
-fn new_in_memory() -> Result<Connection, StoreError> {
-    let db = Connection::open_in_memory()?;
-    MIGRATIONS.iter().try_for_each(|step| db.execute_batch(step))?;
-    Ok(db)
+/// An error if the tables of a database are not those of this schema.
+fn check_tables(db: &Connection, version: u32) -> Result<(), StoreError> {
+    let expected = Connection::open_in_memory()?;
+    for step in MIGRATIONS.iter().take(version as usize) {
+        expected.execute_batch(step)?;
+    }
+    if tables(db)? == tables(&expected)? {
+        return Ok(());
+    }
+    let message = format!("its tables do not match its schema, version {version}");
+    Err(StoreError::Damaged { message })
 }
 
 /// The names and definitions of a database's tables.
@@ -172,6 +174,7 @@ fn migrate(db: &mut Connection, path: &Path) -> Result<(), StoreError> {
     if found > VERSION {
         return Err(StoreError::Newer { found, known: VERSION });
     }
+    check_tables(&transaction, found)?;
     if (1..VERSION).contains(&found) {
         let backup = path.with_extension(format!("schema-{found}.db"));
         back_up(path, &backup)?;
@@ -244,7 +247,7 @@ mod tests {
             std::fs::write(&backup, "the other's")?;
             let other = open()?;
             other.execute_batch("BEGIN IMMEDIATE")?;
-            other.execute_batch(MIGRATIONS[2])?;
+            MIGRATIONS[2..].iter().try_for_each(|step| other.execute_batch(step))?;
             other.pragma_update(None, "user_version", other_version)?;
             *OTHER.lock().unwrap() = Some(other);
             db.busy_handler(Some(|_| {

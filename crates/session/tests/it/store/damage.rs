@@ -462,6 +462,49 @@ async fn t_u3_a_damaged_write_ahead_log_loses_only_later_facts() {
 }
 
 #[tokio::test]
+async fn t_u3_a_database_that_gives_a_wrong_version_is_salvaged() {
+    let before = Before::new().await;
+    // The last byte of the version, big-endian, in the header.
+    let at = 63;
+    for version in 0..before.bytes[at] {
+        let mut bytes = before.bytes.clone();
+        bytes[at] = version;
+        assert_eq!(before.open_damaged(&format!("version {version}"), &bytes).await, 6);
+    }
+}
+
+/// A database in which this column of the list has no value in any row. A flipped bit in the head of
+/// a row can do that.
+fn without_values(bytes: &[u8], column: &str) -> Vec<u8> {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("copy.db");
+    fs::write(&path, bytes).unwrap();
+    // The table takes such a row only while its schema allows it.
+    let set_schema = |from: &str, to: &str| {
+        let db = Connection::open(&path).unwrap();
+        let set = "UPDATE sqlite_schema SET sql = replace(sql, ?1, ?2) WHERE name = 'sessions'";
+        db.pragma_update(None, "writable_schema", "ON").unwrap();
+        assert_eq!(db.execute(set, [from, to]).unwrap(), 1);
+    };
+    let (strict, loose) = (format!("{column} INTEGER NOT NULL"), format!("{column} INTEGER"));
+    set_schema(&strict, &loose);
+    let clear = format!("UPDATE sessions SET {column} = NULL");
+    assert_eq!(Connection::open(&path).unwrap().execute(&clear, []).unwrap(), 6);
+    set_schema(&loose, &strict);
+    fs::read(&path).unwrap()
+}
+
+#[tokio::test]
+async fn t_u3_rows_with_values_of_another_type_are_salvaged() {
+    let before = Before::new().await;
+    for column in ["opened", "last", "reserved"] {
+        let bytes = without_values(&before.bytes, column);
+        let whole = before.open_damaged(&format!("without {column}"), &bytes).await;
+        assert_eq!(whole, 6, "{column}");
+    }
+}
+
+#[tokio::test]
 async fn t_u3_flipped_bits_are_never_taken_for_facts() {
     let before = Before::new().await;
     let mut random = fastrand::Rng::with_seed(4);
