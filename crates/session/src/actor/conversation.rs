@@ -73,7 +73,8 @@ impl SessionActor {
 
     /// Whether older facts have to be read for a request of this many bytes.
     fn lacks(&self, bytes: u64) -> bool {
-        self.state.history().start_of_newest(bytes).is_none()
+        let conversation = self.state.history();
+        conversation.has_unread() && conversation.start_of_newest(bytes).is_none()
     }
 
     /// Answers the waiting runner, or reads another part for it.

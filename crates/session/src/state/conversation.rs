@@ -368,6 +368,19 @@ mod tests {
     }
 
     #[test]
+    fn unread_facts_that_can_not_be_read_are_dropped() {
+        let mut saved = Conversation::default();
+        (1..=60).for_each(|seq| saved.push(&answer(seq, 1024 * 1024)));
+        let mut kept = Conversation::from(Stored::from(saved));
+        (61..=100).for_each(|seq| kept.push(&answer(seq, 1024 * 1024)));
+        assert!(kept.is_too_large());
+        assert_eq!((kept.events().len(), kept.messages_before(0)), (40, 60));
+        kept.drop_unread();
+        assert!(!kept.is_too_large());
+        assert_eq!((kept.events().len(), kept.messages_before(0)), (40, 60));
+    }
+
+    #[test]
     fn the_newest_prompt_stays_however_long_its_turn_is() {
         let mut kept = Conversation::default();
         kept.push(&prompt(1, 10));
