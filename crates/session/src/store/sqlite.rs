@@ -372,10 +372,14 @@ fn io_error(message: String) -> StoreError {
 
 impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
+        use rusqlite::Error;
         use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
         let is_damage = match &error {
-            // All tables are strict: only damage changes the type of a value.
-            rusqlite::Error::InvalidColumnType(..) => true,
+            // All tables are strict: only damage changes the type of a value, or its range.
+            Error::InvalidColumnType(..)
+            | Error::IntegralValueOutOfRange(..)
+            | Error::Utf8Error(..)
+            | Error::FromSqlConversionFailure(..) => true,
             _ => matches!(error.sqlite_error_code(), Some(DatabaseCorrupt | NotADatabase)),
         };
         let message = error.to_string();

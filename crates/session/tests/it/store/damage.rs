@@ -464,11 +464,12 @@ async fn t_u3_a_damaged_write_ahead_log_loses_only_later_facts() {
 #[tokio::test]
 async fn t_u3_a_database_that_gives_a_wrong_version_is_salvaged() {
     let before = Before::new().await;
-    // The last byte of the version, big-endian, in the header.
-    let at = 63;
-    for version in 0..before.bytes[at] {
+    // The version is a number of four bytes in the header, big-endian.
+    let (from, to) = (60, 64);
+    let newest = before.bytes[to - 1].into();
+    for version in (0..newest).chain([-1, i32::MIN]) {
         let mut bytes = before.bytes.clone();
-        bytes[at] = version;
+        bytes[from..to].copy_from_slice(&version.to_be_bytes());
         assert_eq!(before.open_damaged(&format!("version {version}"), &bytes).await, 6);
     }
 }
