@@ -1168,12 +1168,15 @@ impl Property for Reopened {
             );
         }
         self.state.follow(seen.new);
-        // The requests of a run need all of it, and others only parts, at any time.
-        if self.state.run().is_some() {
-            read_rest(&mut self.state, &seen.bench.log);
-        } else if self.inputs.is_multiple_of(3) {
+        // A part arrives a few inputs after it was asked for, perhaps in a run that began meanwhile.
+        // The requests of a run need all facts.
+        let is_run = self.state.run().is_some();
+        if is_run || self.inputs.is_multiple_of(3) {
             read(&mut self.state, self.part.take(), &seen.bench.log);
             self.part = self.state.unread([1, u64::MAX][self.inputs % 2]);
+        }
+        if is_run {
+            read_rest(&mut self.state, &seen.bench.log);
         }
         let mut whole = self.state.clone();
         read_rest(&mut whole, &seen.bench.log);
