@@ -67,7 +67,8 @@ impl<'a> Visit<'a> {
         let lease = self.session.lease(visible, self.context)?;
         let connection = self.waiting.wait(
             lease.ended(),
-            ("starting the browser", LAUNCH_LIMIT),
+            // The start has its own limit, and its error has the output of the browser.
+            ("starting the browser", LAUNCH_LIMIT + COMMAND_LIMIT),
             lease.connection(),
         )?;
         self.approve_host(&lease, &connection)?;

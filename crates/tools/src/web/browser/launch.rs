@@ -204,9 +204,10 @@ fn read_address(process: &mut Process) -> Result<String, String> {
             Ok(Read::Bytes(bytes)) => output.push_str(&decoder.push(&buffer[..bytes])),
             Ok(Read::Ended) => return Err(output),
             Ok(Read::TimedOut) => {
-                return Err(format!("{output}\nno answer within {} s", LAUNCH_LIMIT.as_secs()));
+                let limit = LAUNCH_LIMIT.as_secs();
+                return Err(format!("{}\nno answer within {limit} s", output.trim_end()));
             }
-            Err(error) => return Err(format!("{output}\n{error}")),
+            Err(error) => return Err(format!("{}\n{error}", output.trim_end())),
         }
         let address = output.find(LISTENING).map(|at| &output[at + LISTENING.len()..]);
         if let Some((address, _)) = address.and_then(|address| address.split_once('\n')) {

@@ -1,12 +1,13 @@
 //! Tests of the hosts that a browser may reach, and of the asks before it does.
 
+use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::fs::PermissionsExt;
 use std::sync::{Arc, Condvar, Mutex};
 
 use holdpoint_common::{AskRequest, PauseKind, PauseRequest, PauseResponse, WebSettings};
-use holdpoint_tools::testing::patience;
+use holdpoint_tools::testing::{full, patience};
 use holdpoint_tools::web::guard::{Resolve, SystemResolver};
 use holdpoint_tools::{AskReply, Intent, Tool, ToolError};
 use serde_json::json;
@@ -452,6 +453,23 @@ fn m_e7_web_the_error_for_a_missing_browser_has_a_hint() {
     session.bench = session.bench.env("PATH", "/nowhere");
     let why = session.open_fails("http://127.0.0.1:1/");
     assert!(why.contains("apt install chromium") && why.contains("web.chromium"), "{why}");
+}
+
+/// Only full runs wait for the limit of a start.
+#[test]
+fn m_e7_web_a_start_without_an_answer_is_reported_with_the_output_of_the_browser() {
+    if !full() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("browser");
+    fs::write(&program, "#!/bin/sh\necho the profile is locked\nexec sleep 600\n").unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let chromium = Some(program.to_str().unwrap().to_owned());
+    let mut session = Session::with(WebSettings { chromium, ..local() });
+    let why = session.open_fails("http://127.0.0.1:1/");
+    assert!(why.contains("the profile is locked\nno answer within 20 s"), "{why}");
+    session.close();
 }
 
 /// This also covers the programs that the browser runs: Debian's `chromium` is a script.
