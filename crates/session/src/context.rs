@@ -45,7 +45,7 @@ impl Bounds {
 
     /// Whether a request of this many bytes is near the bounds: the tokens of a later one may have to
     /// be counted.
-    fn are_near(&self, bytes: u64) -> bool {
+    pub(crate) fn are_near(&self, bytes: u64) -> bool {
         estimate(bytes) > self.tokens / 2
     }
 

@@ -119,13 +119,6 @@ impl SessionEnv {
         let has_context = self.model.has_context();
         has_context.then(|| Bounds::new(&self.limits, &self.model.settings()))
     }
-
-    /// Prepares for a request whose messages have about this many bytes.
-    pub(crate) fn expect_request(&self, bytes: u64) {
-        if let Some(bounds) = self.bounds() {
-            self.tokenizer.load_if_near(&bounds, self.fixed_bytes + bytes, &self.runtime);
-        }
-    }
 }
 
 /// The reason that clients see if the store is not durable.

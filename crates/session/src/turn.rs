@@ -39,6 +39,7 @@ use answer::ModelAnswer;
 use order::Order;
 pub(crate) use pieces::Ticks;
 use refusal::Refusal;
+pub(crate) use request::count_ahead;
 use retry::Tries;
 
 /// The parts of a runner that the next one of the session uses again.

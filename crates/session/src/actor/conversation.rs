@@ -1,8 +1,9 @@
-//! Reading the older facts of a conversation from the log.
+//! Reading the older facts of a conversation from the log, and preparing for the next request.
 //!
 //! A session that was opened from its saved state has no conversation. It can be attached to, listed
 //! and answered without it. A request needs only the newest facts. They are read ahead when a client
-//! attaches, and the runner asks for those that it lacks.
+//! attaches, and the runner asks for those that it lacks. The tokens of a long conversation are
+//! counted ahead, too.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,9 +13,11 @@ use holdpoint_common::Event;
 use tokio::sync::oneshot;
 
 use super::SessionActor;
+use crate::context::Counter;
 use crate::saved::read_facts;
 use crate::state::{Conversation, UnreadPart};
 use crate::store::StoreError;
+use crate::turn;
 
 /// The time between an attach and reading ahead. In this time, the client reads from the log itself.
 const READ_AHEAD_AFTER: Duration = Duration::from_millis(50);
@@ -25,6 +28,18 @@ pub(super) struct ConversationReads {
     /// Whether the log is being read.
     reading: bool,
     waiting: Option<WaitingRunner>,
+    /// Whether tokens were counted ahead, or are being counted.
+    counted: bool,
+    /// The counts, for the next runner.
+    counter: Option<Counter>,
+}
+
+impl ConversationReads {
+    /// The tokens that were counted ahead. From now on, runners count.
+    pub(super) fn take_counter(&mut self) -> Option<Counter> {
+        self.counted = true;
+        self.counter.take()
+    }
 }
 
 /// A runner that waits for older facts.
@@ -35,17 +50,38 @@ struct WaitingRunner {
 }
 
 impl SessionActor {
-    /// Soon reads a part that the next request probably needs.
-    pub(super) fn read_ahead(&mut self, ctx: &mut Context<Self>) {
+    /// Prepares for the next request, which may come soon: loads the vocabulary that counts tokens, reads
+    /// the part of the conversation that the request probably needs, and counts its tokens.
+    pub(super) fn prepare_request(&mut self, ctx: &mut Context<Self>) {
         let Some(bounds) = self.env.bounds() else { return };
+        let expected = self.env.fixed_bytes + self.state.request_bytes();
+        self.env.tokenizer.load_if_near(&bounds, expected, &self.env.runtime);
+        let to_count = bounds.are_near(expected) && !self.conversation.counted;
         let bytes = bounds.newest_bytes();
-        if self.lacks(bytes) {
+        if to_count || self.lacks(bytes) {
             ctx.run_later(READ_AHEAD_AFTER, move |actor, ctx| {
-                if actor.clients.len() > 0 && actor.lacks(bytes) {
-                    actor.read_part(bytes, ctx);
+                if actor.clients.len() == 0 {
+                    return;
+                }
+                match actor.lacks(bytes) {
+                    true => actor.read_part(bytes, ctx),
+                    false => actor.count_ahead(ctx),
                 }
             });
         }
+    }
+
+    /// Counts the tokens of the newest facts, unless a runner has.
+    fn count_ahead(&mut self, ctx: &mut Context<Self>) {
+        if std::mem::replace(&mut self.conversation.counted, true) {
+            return;
+        }
+        let (conversation, env) = (self.state.history(), Arc::clone(&self.env));
+        let counted =
+            self.env.runtime.spawn_blocking(move || turn::count_ahead(&conversation, &env));
+        ctx.spawn(counted.into_actor(self).map(|counter, actor, _| {
+            actor.conversation.counter = counter.ok().flatten();
+        }));
     }
 
     /// Reads this many bytes of the newest facts for a runner.
@@ -119,6 +155,7 @@ impl SessionActor {
                 self.state.read(part, &facts);
                 self.show_gaps();
                 self.read_for_waiting(ctx);
+                self.count_ahead(ctx);
             }
             Err(error) => {
                 tracing::warn!(%error, "the conversation can't be read");

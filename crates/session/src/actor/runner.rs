@@ -64,7 +64,10 @@ impl SessionActor {
             self.lapses = self.log.lapses();
         }
         let new = || Kept { toolbox: self.env.make_toolbox(&self.state), counter: None };
-        let kept = self.kept.take().unwrap_or_else(new);
+        let mut kept = self.kept.take().unwrap_or_else(new);
+        if let Some(counter) = self.conversation.take_counter() {
+            kept.counter.get_or_insert(counter);
+        }
         let setup = TurnSetup {
             turn,
             iteration: self.state.run().is_some(),

@@ -10,7 +10,22 @@ use crate::context::{self, Bounds, Counter, LeftOut};
 use crate::history::{self, Derived};
 use crate::lane::LaneMessage;
 use crate::model::ModelRequest;
+use crate::session_env::SessionEnv;
 use crate::state::{Conversation, Report};
+
+/// Counts the tokens of the texts that the next request probably has. Slow.
+pub(crate) fn count_ahead(conversation: &Conversation, env: &SessionEnv) -> Option<Counter> {
+    let bounds = env.bounds()?;
+    let from = conversation.start_of_newest(bounds.newest_bytes())?;
+    let mut messages = history::derive(&conversation.events()[from..]).messages;
+    context::limit_images(&mut messages, env.model.takes_images());
+    let (system, tools) = (Arc::clone(&env.system), Arc::clone(&env.tool_specs));
+    let mut request = ModelRequest { system, messages, tools };
+    let mut counter = Counter::new(Arc::clone(&env.tokenizer));
+    // The request itself has another prompt, and may fit even if this one doesn't.
+    let _ = context::fit(&mut request, &bounds, &mut |text| counter.count(text));
+    Some(counter)
+}
 
 impl Runner {
     /// Builds the next request. `content` was added to the prompt in this step.
