@@ -208,7 +208,7 @@ impl SessionActor {
         let mut numbered = Vec::with_capacity(facts.len());
         for mut fact in facts {
             if let Fact::Tool(ToolFact::Finished(result)) = &mut fact {
-                self.keep_output(result);
+                self.keep_output(Arc::make_mut(result));
             }
             let (turn, step) = self.state.turn_and_step(&fact);
             let event = Arc::new(Event {

@@ -113,10 +113,9 @@ mod tests {
             calls_before: 0,
         };
         let blocks = vec![block(3, "known"), block(4, "cut")];
-        let body = Body::Fact(Fact::Turn(TurnFact::AssistantMessage(AssistantMessage {
-            blocks,
-            ..AssistantMessage::default()
-        })));
+        let body = Body::Fact(Fact::Turn(TurnFact::AssistantMessage(
+            AssistantMessage { blocks, ..AssistantMessage::default() }.into(),
+        )));
         let mut events =
             vec![Arc::new(Event { seq: 12, at: Timestamp(0), turn: None, step: None, body })];
         OpenItems::after(10).complete_items(&mut events);

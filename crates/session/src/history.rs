@@ -188,7 +188,7 @@ struct HistoryBuilder {
     /// The calls of the last answer, until each has its result.
     open_calls: Vec<CallId>,
     /// The result of each open call, once it is known, and how many are not known.
-    results: HashMap<CallId, Option<ToolResult>>,
+    results: HashMap<CallId, Option<Arc<ToolResult>>>,
     missing: usize,
     /// The run in progress.
     run: Option<RunSettings>,
@@ -254,7 +254,7 @@ impl HistoryBuilder {
         }
     }
 
-    fn answer(&mut self, message: &AssistantMessage) {
+    fn answer(&mut self, message: &Arc<AssistantMessage>) {
         self.close_calls();
         // An answer without content is from a turn that was cut while the model thought.
         if message.has_text_or_calls() {
@@ -276,12 +276,12 @@ impl HistoryBuilder {
         self.open_calls.extend(message.calls.iter().map(|call| call.id));
         self.results = self.open_calls.iter().map(|call| (*call, None)).collect();
         self.missing = self.results.len();
-        self.messages.push(Message::Assistant(message.clone()));
+        self.messages.push(Message::Assistant(Arc::clone(message)));
     }
 
-    fn result(&mut self, result: &ToolResult) {
+    fn result(&mut self, result: &Arc<ToolResult>) {
         let Some(unknown @ None) = self.results.get_mut(&result.call) else { return };
-        *unknown = Some(result.clone());
+        *unknown = Some(Arc::clone(result));
         self.missing -= 1;
         if self.missing == 0 {
             self.close_calls();
@@ -335,8 +335,9 @@ impl HistoryBuilder {
     fn close_calls(&mut self) {
         for call in self.open_calls.drain(..) {
             // Every call has its result, unless a damaged log has lost it.
-            let lost =
-                || ToolResult::not_run(call, ToolStatus::Interrupted, "its result is unknown");
+            let lost = || {
+                ToolResult::not_run(call, ToolStatus::Interrupted, "its result is unknown").into()
+            };
             self.messages
                 .push(Message::Tool(self.results.remove(&call).flatten().unwrap_or_else(lost)));
         }

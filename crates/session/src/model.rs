@@ -72,10 +72,10 @@ pub struct ModelRequest {
 pub enum Message {
     /// A text from the user.
     User(String),
-    /// An answer of the model.
-    Assistant(AssistantMessage),
-    /// The result of a call in the answer before.
-    Tool(ToolResult),
+    /// An answer of the model, shared with the facts of the session.
+    Assistant(Arc<AssistantMessage>),
+    /// The result of a call in the answer before, shared like an answer.
+    Tool(Arc<ToolResult>),
 }
 
 impl Message {

@@ -90,11 +90,9 @@ fn facts() -> Vec<Arc<Event>> {
             signature: None,
             calls_before: 0,
         };
-        Fact::Turn(TurnFact::AssistantMessage(AssistantMessage {
-            blocks: vec![block],
-            calls,
-            ..AssistantMessage::default()
-        }))
+        Fact::Turn(TurnFact::AssistantMessage(
+            AssistantMessage { blocks: vec![block], calls, ..AssistantMessage::default() }.into(),
+        ))
     };
     let event = |n: usize| {
         let call = CallId(n as u64 / 4 + 1);
@@ -114,11 +112,9 @@ fn facts() -> Vec<Arc<Event>> {
                 input,
                 signature: None,
             }]),
-            2 => Fact::Tool(ToolFact::Finished(ToolResult::not_run(
-                call,
-                ToolStatus::Ok,
-                text.clone(),
-            ))),
+            2 => Fact::Tool(ToolFact::Finished(
+                ToolResult::not_run(call, ToolStatus::Ok, text.clone()).into(),
+            )),
             _ => answer(vec![]),
         };
         Arc::new(Event {

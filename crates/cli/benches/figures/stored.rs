@@ -134,10 +134,9 @@ pub(crate) fn make_for(folder: &Path, name: &str, model: &str, facts: u64, bytes
                     signature: None,
                     calls_before: 0,
                 };
-                Fact::Turn(TurnFact::AssistantMessage(AssistantMessage {
-                    blocks: vec![block],
-                    ..AssistantMessage::default()
-                }))
+                Fact::Turn(TurnFact::AssistantMessage(
+                    AssistantMessage { blocks: vec![block], ..AssistantMessage::default() }.into(),
+                ))
             }
             _ => {
                 let usage = Usage::default();

@@ -148,11 +148,9 @@ impl Scene {
     }
 
     pub(super) fn message(&mut self, blocks: Vec<Block>, calls: Vec<ToolCall>) -> &mut Self {
-        self.fact(Fact::Turn(TurnFact::AssistantMessage(AssistantMessage {
-            blocks,
-            calls,
-            ..AssistantMessage::default()
-        })))
+        self.fact(Fact::Turn(TurnFact::AssistantMessage(
+            AssistantMessage { blocks, calls, ..AssistantMessage::default() }.into(),
+        )))
     }
 
     /// Adds a call of the tool `shell`.
@@ -180,7 +178,7 @@ impl Scene {
         let mut result = ToolResult::not_run(CallId(call), status, result);
         result.output = kept.finish();
         self.fact(Fact::Tool(ToolFact::Started { call: CallId(call) }))
-            .fact(Fact::Tool(ToolFact::Finished(result)))
+            .fact(Fact::Tool(ToolFact::Finished(result.into())))
     }
 
     pub(super) fn ended(&mut self, outcome: Outcome, error: Option<&str>) -> &mut Self {

@@ -179,7 +179,7 @@ kinds! {
         /// A step started: a model request is about to be sent.
         "stepStarted" => StepStarted,
         /// A model answered a request.
-        "assistantMessage" => AssistantMessage(AssistantMessage),
+        "assistantMessage" => AssistantMessage(Arc<AssistantMessage>),
         /// A step of the turn ended.
         "stepFinished" => StepFinished {
             /// Usage of the step.
@@ -264,7 +264,7 @@ kinds! {
             call: CallId,
         },
         /// A tool call ended, or will never run.
-        "toolFinished" => Finished(ToolResult),
+        "toolFinished" => Finished(Arc<ToolResult>),
     }
 }
 

@@ -201,9 +201,9 @@ fn facts() -> Vec<Fact> {
         Fact::Task(TaskFact::NoteTaken { note: note() }),
         Fact::Turn(TurnFact::Started { turn: TurnId(1), prompt: PromptId(1) }),
         Fact::Turn(TurnFact::StepStarted),
-        Fact::Turn(TurnFact::AssistantMessage(message)),
+        Fact::Turn(TurnFact::AssistantMessage(message.into())),
         Fact::Tool(ToolFact::Started { call: CallId(3) }),
-        Fact::Tool(ToolFact::Finished(result)),
+        Fact::Tool(ToolFact::Finished(result.into())),
         Fact::Turn(TurnFact::InstructionsRead { files: instructions() }),
         Fact::Turn(TurnFact::ProjectCut {
             reason: "AGENTS.md is left out: it is not a file".into(),

@@ -259,12 +259,13 @@ impl Measure<'_> {
                 }
                 match whole {
                     Message::Tool(result) => {
-                        *message = Message::Tool(ToolResult {
+                        let shortened = ToolResult {
                             output: HeadAndTail::default(),
                             result: shortened(&result.to_text(), max_bytes),
                             images: vec![],
-                            ..result.clone()
-                        });
+                            ..ToolResult::clone(result)
+                        };
+                        *message = Message::Tool(shortened.into());
                     }
                     Message::User(results) if !whole.is_prompt() => {
                         *message = Message::User(shortened(results, max_bytes))

@@ -1,5 +1,7 @@
 //! The images of a request.
 
+use std::sync::Arc;
+
 use holdpoint_common::Image;
 
 use crate::model::Message;
@@ -18,7 +20,7 @@ pub(crate) fn limit_images(messages: &mut [Message], takes_images: bool) {
         match room.checked_sub(bytes) {
             Some(left) => room = left,
             None => {
-                result.images.clear();
+                Arc::make_mut(result).images.clear();
                 room = 0;
             }
         }
@@ -34,7 +36,7 @@ mod tests {
     fn result(bytes: usize) -> Message {
         let image = Image { media_type: ImageType::Png, data: "A".repeat(bytes).into() };
         let result = ToolResult::not_run(CallId(1), ToolStatus::Ok, "text");
-        Message::Tool(ToolResult { images: vec![image], ..result })
+        Message::Tool(ToolResult { images: vec![image], ..result }.into())
     }
 
     fn kept(takes_images: bool) -> Vec<usize> {
@@ -44,7 +46,7 @@ mod tests {
             result(MAX_BYTES / 2),
             Message::User("go".into()),
             result(MAX_BYTES / 2),
-            Message::Tool(text),
+            Message::Tool(text.into()),
             result(9),
         ];
         limit_images(&mut messages, takes_images);

@@ -2,6 +2,8 @@
 //! text; the last thoughts; the last results; and then all calls and thoughts. The user's prompts
 //! are left out last, and only if none of these helps.
 
+use std::sync::Arc;
+
 use holdpoint_common::{
     AssistantMessage, Block, BlockKind, HeadAndTail, ItemId, Omitted, ToolCall, ToolResult,
 };
@@ -65,14 +67,15 @@ pub(super) fn first_changed(messages: &[Message], omitted: Omitted) -> usize {
 pub(super) fn omit(messages: &mut Vec<Message>, omitted: Omitted) {
     for message in messages.split_off(first_changed(messages, omitted)) {
         match (message, omitted) {
-            (Message::Assistant(answer), Omitted::Calls) => {
-                messages.push(Message::Assistant(with_calls_as_text(answer)))
-            }
-            (Message::Assistant(answer), Omitted::Thoughts) => {
-                messages.push(Message::Assistant(without_thoughts(answer)))
-            }
-            (Message::Assistant(answer), Omitted::History) => {
-                messages.push(Message::Assistant(with_calls_as_text(without_thoughts(answer))));
+            (Message::Assistant(answer), Omitted::Calls | Omitted::Thoughts | Omitted::History) => {
+                let mut answer = Arc::unwrap_or_clone(answer);
+                if omitted != Omitted::Calls {
+                    answer.blocks.retain(|block| !is_thought(block));
+                }
+                if omitted != Omitted::Thoughts {
+                    answer = with_calls_as_text(answer);
+                }
+                messages.push(Message::Assistant(answer.into()));
             }
             (Message::Tool(result), Omitted::Calls | Omitted::History) => {
                 let text = format!("\n\n{}", result.to_text());
@@ -82,21 +85,17 @@ pub(super) fn omit(messages: &mut Vec<Message>, omitted: Omitted) {
                 }
             }
             (Message::Tool(result), Omitted::Results) => {
-                messages.push(Message::Tool(ToolResult {
+                let left_out = ToolResult {
                     output: HeadAndTail::default(),
                     result: RESULT_LEFT_OUT.to_owned(),
                     images: vec![],
-                    ..result
-                }));
+                    ..Arc::unwrap_or_clone(result)
+                };
+                messages.push(Message::Tool(left_out.into()));
             }
             (message, _) => messages.push(message),
         }
     }
-}
-
-fn without_thoughts(mut answer: AssistantMessage) -> AssistantMessage {
-    answer.blocks.retain(|block| !is_thought(block));
-    answer
 }
 
 fn with_calls_as_text(answer: AssistantMessage) -> AssistantMessage {

@@ -271,7 +271,7 @@ mod tests {
     #[tokio::test]
     async fn each_answer_since_the_prompt_is_one_step_further() {
         let prompt = Message::User("say one\nshell: a\nshell: b\nsay two".into());
-        let answer = || Message::Assistant(AssistantMessage::default());
+        let answer = || Message::Assistant(AssistantMessage::default().into());
         let first = play(&[Message::User("old".into()), answer(), answer(), prompt.clone()]).await;
         let call = |command: &str| {
             Ok(ModelEvent::Call {

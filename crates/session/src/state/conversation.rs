@@ -298,12 +298,12 @@ mod tests {
         let (item, text) = (ItemId(seq), "x".repeat(bytes));
         let block = Block { item, kind: BlockKind::Text, text, signature: None, calls_before: 0 };
         let message = AssistantMessage { blocks: vec![block], ..AssistantMessage::default() };
-        event(seq, TurnFact::AssistantMessage(message))
+        event(seq, TurnFact::AssistantMessage(message.into()))
     }
 
     fn result(seq: u64, bytes: usize) -> Arc<Event> {
         let result = ToolResult::not_run(CallId(seq), ToolStatus::Ok, "x".repeat(bytes));
-        event(seq, ToolFact::Finished(result))
+        event(seq, ToolFact::Finished(result.into()))
     }
 
     #[test]

@@ -110,11 +110,10 @@ fn facts(happens: &[LogEntry]) -> Vec<Arc<Event>> {
     for (n, happens) in happens.iter().enumerate() {
         let answer = |kind, text: String, calls| {
             let block = Block { item: ItemId(1), kind, text, signature: None, calls_before: 0 };
-            Fact::Turn(TurnFact::AssistantMessage(AssistantMessage {
-                blocks: vec![block],
-                calls,
-                ..AssistantMessage::default()
-            }))
+            Fact::Turn(TurnFact::AssistantMessage(
+                AssistantMessage { blocks: vec![block], calls, ..AssistantMessage::default() }
+                    .into(),
+            ))
         };
         let fact = match happens {
             LogEntry::Prompt(size) => Fact::Prompt(PromptFact::Accepted {
@@ -140,11 +139,9 @@ fn facts(happens: &[LogEntry]) -> Vec<Arc<Event>> {
             }
             LogEntry::Returns(back, size) => {
                 let call = CallId(calls.saturating_sub(*back).max(1));
-                Fact::Tool(ToolFact::Finished(ToolResult::not_run(
-                    call,
-                    ToolStatus::Ok,
-                    words(*size, n),
-                )))
+                Fact::Tool(ToolFact::Finished(
+                    ToolResult::not_run(call, ToolStatus::Ok, words(*size, n)).into(),
+                ))
             }
             LogEntry::Refused => refused(None),
             LogEntry::Omitted(omitted) => refused(Some(*omitted)),
@@ -331,16 +328,19 @@ fn m_e3_no_token_is_counted_if_the_size_alone_fits() {
     // Too many lines alone need no count either.
     let mut lines = request(vec![
         Message::User("\n".repeat(20)),
-        Message::Assistant(AssistantMessage {
-            blocks: vec![Block {
-                item: ItemId(1),
-                kind: BlockKind::Text,
-                text: "a".into(),
-                signature: None,
-                calls_before: 0,
-            }],
-            ..AssistantMessage::default()
-        }),
+        Message::Assistant(
+            AssistantMessage {
+                blocks: vec![Block {
+                    item: ItemId(1),
+                    kind: BlockKind::Text,
+                    text: "a".into(),
+                    signature: None,
+                    calls_before: 0,
+                }],
+                ..AssistantMessage::default()
+            }
+            .into(),
+        ),
         Message::User("b".into()),
     ]);
     assert_eq!(fit(&mut lines, &bounds, never).unwrap().unwrap().messages, 2);
@@ -356,12 +356,13 @@ fn m_e3_the_largest_results_are_cut_when_nothing_else_is_left() {
         signature: None,
     };
     let answer = AssistantMessage { calls: vec![call(1), call(2)], ..AssistantMessage::default() };
-    let result =
-        |id, size| Message::Tool(ToolResult::not_run(CallId(id), ToolStatus::Ok, words(size, 0)));
+    let result = |id, size| {
+        Message::Tool(ToolResult::not_run(CallId(id), ToolStatus::Ok, words(size, 0)).into())
+    };
     let small = result(1, 100);
     let mut large = request(vec![
         Message::User("go".into()),
-        Message::Assistant(answer),
+        Message::Assistant(answer.into()),
         small.clone(),
         result(2, 100_000),
     ]);
@@ -400,8 +401,10 @@ fn m_e3_the_newest_units_stay_though_their_turn_does_not_fit_whole() {
         };
         let answer = AssistantMessage { calls: vec![call], ..AssistantMessage::default() };
         [
-            Message::Assistant(answer),
-            Message::Tool(ToolResult::not_run(CallId(n), ToolStatus::Ok, words(4_000, n as usize))),
+            Message::Assistant(answer.into()),
+            Message::Tool(
+                ToolResult::not_run(CallId(n), ToolStatus::Ok, words(4_000, n as usize)).into(),
+            ),
         ]
     };
     let block = Block {
@@ -411,8 +414,9 @@ fn m_e3_the_newest_units_stay_though_their_turn_does_not_fit_whole() {
         signature: None,
         calls_before: 0,
     };
-    let answer =
-        Message::Assistant(AssistantMessage { blocks: vec![block], ..AssistantMessage::default() });
+    let answer = Message::Assistant(
+        AssistantMessage { blocks: vec![block], ..AssistantMessage::default() }.into(),
+    );
     let (goal, next) = (Message::User("do A to D".into()), Message::User("now do D".into()));
     let turn = std::iter::once(goal.clone())
         .chain((1..=7).flat_map(step))

@@ -265,7 +265,7 @@ async fn m_b7_the_saved_part_of_a_streaming_answer_survives_a_kill() {
     let answers: Vec<&AssistantMessage> = facts
         .iter()
         .filter_map(|event| match event.fact() {
-            Some(Fact::Turn(TurnFact::AssistantMessage(message))) => Some(message),
+            Some(Fact::Turn(TurnFact::AssistantMessage(message))) => Some(&**message),
             _ => None,
         })
         .collect();

@@ -1,6 +1,7 @@
 //! The file tools in a session: several calls in one answer, and file marks after a restart.
 
 use std::fs;
+use std::sync::Arc;
 
 use holdpoint_common::{Answer, Fact, PolicyMode, ToolFact, ToolResult, ToolStatus};
 use holdpoint_session::OpenSession;
@@ -14,7 +15,7 @@ fn replace(old: &str, new: &str) -> Value {
 }
 
 /// The results of the next turn to end.
-async fn results(events: &mut Recorder) -> Vec<ToolResult> {
+async fn results(events: &mut Recorder) -> Vec<Arc<ToolResult>> {
     let before = events.facts().count();
     let _: Finished = events.turn_finished().await;
     let results = events.facts().skip(before).filter_map(|fact| match fact {

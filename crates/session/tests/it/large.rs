@@ -60,10 +60,9 @@ async fn fill(log: &dyn SessionLog, settings: SessionSettings, count: u64) {
             }),
             Fact::Turn(TurnFact::Started { turn: TurnId(turn), prompt: PromptId(turn) }),
             Fact::Turn(TurnFact::StepStarted),
-            Fact::Turn(TurnFact::AssistantMessage(AssistantMessage {
-                blocks: vec![block],
-                ..AssistantMessage::default()
-            })),
+            Fact::Turn(TurnFact::AssistantMessage(
+                AssistantMessage { blocks: vec![block], ..AssistantMessage::default() }.into(),
+            )),
             Fact::Turn(TurnFact::StepFinished {
                 usage: Usage::default(),
                 context: None,

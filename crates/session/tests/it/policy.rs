@@ -4,6 +4,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use holdpoint_common::{
     Answer, AskFact, AsksMode, Fact, PolicyMode, PolicyRules, Rule, Supplies, ToolFact, ToolResult,
@@ -68,7 +69,7 @@ impl World {
         &self,
         session: OpenSession,
         commands: &[String],
-    ) -> (Vec<ToolResult>, Recorder) {
+    ) -> (Vec<Arc<ToolResult>>, Recorder) {
         for command in commands {
             self.harness.model.then(reply().call("shell", json!({"command": command})));
         }

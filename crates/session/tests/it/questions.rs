@@ -1,5 +1,7 @@
 //! `ask_user` in a session: from the model's call to the reply in its next request.
 
+use std::sync::Arc;
+
 use holdpoint_common::{
     Answer, AnswerError, AskRequest, AsksMode, Outcome, PolicyMode, QuestionReply, Refused,
     ToolResult, ToolStatus,
@@ -27,10 +29,10 @@ async fn asks(harness: &Harness, open: OpenSession, input: Value) -> (SessionHan
 }
 
 /// The result of the call in the model's next request.
-fn call_result(harness: &Harness) -> ToolResult {
+fn call_result(harness: &Harness) -> Arc<ToolResult> {
     let requests = harness.model.requests();
     let Some(Message::Tool(result)) = requests[1].messages.last() else { panic!("{requests:#?}") };
-    result.clone()
+    Arc::clone(result)
 }
 
 fn answers(replies: &[(&str, &str)]) -> Answer {

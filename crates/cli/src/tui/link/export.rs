@@ -139,9 +139,9 @@ mod tests {
         let result = ToolResult::not_run(CallId(2), ToolStatus::Ok, "# no heading\n* no item");
         let mut transcript = Transcript::new(1);
         for (seq, fact) in (1..).zip([
-            Fact::Turn(TurnFact::AssistantMessage(message)),
+            Fact::Turn(TurnFact::AssistantMessage(message.into())),
             Fact::Tool(ToolFact::Started { call: CallId(2) }),
-            Fact::Tool(ToolFact::Finished(result)),
+            Fact::Tool(ToolFact::Finished(result.into())),
         ]) {
             let (at, body) = (Timestamp(0), Body::Fact(fact));
             transcript.add(&Arc::new(Event { seq, at, turn: None, step: None, body }));

@@ -342,11 +342,9 @@ fn a_cut_answer_is_marked_where_it_was_cut() {
         }
         let cause = CutCause::User { by: user() };
         scene.fact(Fact::Turn(TurnFact::Cut { cause: cause.clone() }));
-        scene.fact(Fact::Turn(TurnFact::AssistantMessage(AssistantMessage {
-            blocks,
-            partial: true,
-            ..AssistantMessage::default()
-        })));
+        scene.fact(Fact::Turn(TurnFact::AssistantMessage(
+            AssistantMessage { blocks, partial: true, ..AssistantMessage::default() }.into(),
+        )));
         let receipt =
             Some(Receipt { asks: vec!["alpha.3".parse().unwrap()], ..Receipt::default() });
         let (outcome, usage) = (Outcome::Interrupted, Default::default());

@@ -84,7 +84,7 @@ impl Load {
             for event in logged.events() {
                 match event.body {
                     Body::Fact(Fact::Turn(TurnFact::AssistantMessage(answer))) => {
-                        let calls = answer.calls.into_iter();
+                        let calls = answer.calls.iter();
                         commands.extend(
                             calls.map(|call| {
                                 ((session, call.id.to_string()), call.input.to_string())

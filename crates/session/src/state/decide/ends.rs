@@ -187,7 +187,7 @@ impl DecisionBuilder<'_> {
                     (ToolStatus::Interrupted, format!("not run: {why}"))
                 }
             };
-            self.record(ToolFact::Finished(ToolResult::not_run(call.id, status, text)));
+            self.record(ToolFact::Finished(ToolResult::not_run(call.id, status, text).into()));
         }
     }
 }

@@ -21,7 +21,7 @@ impl Input for RunnerReport {
         };
         match self.report {
             Report::Answered(message) if message.is_empty() => {}
-            Report::Answered(message) => builder.record(TurnFact::AssistantMessage(message)),
+            Report::Answered(message) => builder.record(TurnFact::AssistantMessage(message.into())),
             Report::ToolFinished(result) => {
                 // A denied call may end for another reason first, for example a restart. The model
                 // still learns that it was denied.
@@ -36,7 +36,7 @@ impl Input for RunnerReport {
                     let cause = AskCloseCause::CallEnded;
                     builder.record(AskFact::Closed { ask: ask.id.clone(), cause });
                 }
-                builder.record(ToolFact::Finished(result));
+                builder.record(ToolFact::Finished(result.into()));
             }
             Report::StepFinished { usage, context, refused, omitted } => {
                 builder.record(TurnFact::StepFinished { usage, context, refused, omitted });

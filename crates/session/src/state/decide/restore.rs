@@ -30,7 +30,8 @@ impl Input for Restore {
         if !already_recorded {
             builder.record(SessionFact::Restored { cause });
         }
-        builder.record_all(builder.drafted_answer(&draft).map(TurnFact::AssistantMessage));
+        let drafted = builder.drafted_answer(&draft);
+        builder.record_all(drafted.map(|answer| TurnFact::AssistantMessage(answer.into())));
         let (ask_cause, cut_cause, outcome) = match cause {
             RestoreCause::Panic => (AskCloseCause::Panicked, CutCause::Panic, Outcome::Panicked),
             RestoreCause::Restart | RestoreCause::Unloaded => {

@@ -1,6 +1,7 @@
 //! Sessions with a provider that fails in every way: received text is kept, each call runs once or
 //! not at all, and the strictest server accepts the next request.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use holdpoint_common::{
@@ -30,7 +31,7 @@ fn retries(events: &Recorder) -> Vec<(u32, String)> {
     reported.collect()
 }
 
-fn answers(events: &Recorder) -> Vec<AssistantMessage> {
+fn answers(events: &Recorder) -> Vec<Arc<AssistantMessage>> {
     let answers = events.facts().filter_map(|fact| match fact {
         Fact::Turn(TurnFact::AssistantMessage(message)) => Some(message.clone()),
         _ => None,
@@ -38,7 +39,7 @@ fn answers(events: &Recorder) -> Vec<AssistantMessage> {
     answers.collect()
 }
 
-fn results(events: &Recorder) -> Vec<ToolResult> {
+fn results(events: &Recorder) -> Vec<Arc<ToolResult>> {
     let results = events.facts().filter_map(|fact| match fact {
         Fact::Tool(ToolFact::Finished(result)) => Some(result.clone()),
         _ => None,

@@ -338,10 +338,10 @@ async fn a_conversation_is_sent_as_a_strict_server_wants_it() {
     };
     let messages = vec![
         Message::User("first".into()),
-        Message::Assistant(answer),
-        Message::Tool(ToolResult::not_run(CallId(4), ToolStatus::Denied, "no")),
-        Message::Tool(ToolResult::not_run(CallId(5), ToolStatus::Ok, "")),
-        Message::Assistant(only_thought),
+        Message::Assistant(answer.into()),
+        Message::Tool(ToolResult::not_run(CallId(4), ToolStatus::Denied, "no").into()),
+        Message::Tool(ToolResult::not_run(CallId(5), ToolStatus::Ok, "").into()),
+        Message::Assistant(only_thought.into()),
         Message::User("second".into()),
     ];
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});

@@ -75,13 +75,13 @@ fn conversation(signature: Option<&str>) -> ModelRequest {
     };
     let messages = vec![
         Message::User("first".into()),
-        Message::Assistant(answer),
-        Message::Tool(ToolResult::not_run(CallId(4), ToolStatus::Denied, "no")),
-        Message::Tool(ToolResult::not_run(CallId(5), ToolStatus::Ok, "")),
+        Message::Assistant(answer.into()),
+        Message::Tool(ToolResult::not_run(CallId(4), ToolStatus::Denied, "no").into()),
+        Message::Tool(ToolResult::not_run(CallId(5), ToolStatus::Ok, "").into()),
         Message::User("second".into()),
-        Message::Assistant(cut),
+        Message::Assistant(cut.into()),
         Message::User("third".into()),
-        Message::Assistant(only_thought),
+        Message::Assistant(only_thought.into()),
     ];
     let messages = messages.into_iter().chain([Message::User("fourth".into())]).collect();
     ModelRequest {
@@ -186,7 +186,7 @@ fn results_with_images() -> ModelRequest {
     let mut request = conversation(None);
     request.messages.truncate(4);
     if let Message::Tool(result) = &mut request.messages[2] {
-        result.images = images;
+        Arc::make_mut(result).images = images;
     }
     request
 }
@@ -313,8 +313,10 @@ async fn m_e6_signed_thoughts_are_sent_back_unchanged_and_only_to_their_model() 
     };
     let mut request = hello();
     request.messages.extend([
-        Message::Assistant(AssistantMessage { calls: vec![called], ..AssistantMessage::default() }),
-        Message::Tool(ToolResult::not_run(CallId(1), ToolStatus::Ok, "done")),
+        Message::Assistant(
+            AssistantMessage { calls: vec![called], ..AssistantMessage::default() }.into(),
+        ),
+        Message::Tool(ToolResult::not_run(CallId(1), ToolStatus::Ok, "done").into()),
     ]);
     let n = server.requests().len();
     ask(&*gemini, request).await;

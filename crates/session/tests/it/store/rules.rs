@@ -300,13 +300,15 @@ async fn m_i15_a_draft_lasts_until_its_answer_or_its_turns_end_is_saved() {
         let drafted = store.open(&one).await.unwrap().draft().await.unwrap();
         assert_eq!(drafted, [&pieces[..], &[piece(6, "!")]].concat());
         assert_eq!(numbers(&log.read(0..99).await.unwrap()), [1, 7], "a draft is not a fact");
-        let answer = event(8, Fact::Turn(TurnFact::AssistantMessage(AssistantMessage::default())));
+        let answer =
+            event(8, Fact::Turn(TurnFact::AssistantMessage(AssistantMessage::default().into())));
         log.append(7, vec![answer], summary(&one, "")).await.unwrap();
         assert_eq!(log.draft().await.unwrap(), []);
 
         // Saved late: the next answer has started.
         log.keep_draft(vec![piece(9, "more"), piece(11, "of the next")]).await.unwrap();
-        let answer = event(10, Fact::Turn(TurnFact::AssistantMessage(AssistantMessage::default())));
+        let answer =
+            event(10, Fact::Turn(TurnFact::AssistantMessage(AssistantMessage::default().into())));
         log.append(8, vec![answer], summary(&one, "")).await.unwrap();
         assert_eq!(log.draft().await.unwrap(), [piece(11, "of the next")]);
 
