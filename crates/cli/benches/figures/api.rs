@@ -76,6 +76,8 @@ pub(crate) fn measure(table: &Table) {
             let what = format!("{streams} session(s) at 50 words a second, daemon's CPU for each");
             table.figure_beside(Floor::Hop, &what, used, most);
             table.note("   … a piece read and written by one thread", Amount::Time(floor));
+            let row = Amount::Time(floors::relay(3, streams));
+            table.note("   … by three threads in a row", row);
         }
         let place = StateDir::new();
         place.configure("[limits]\ntext_interval_ms = 0\n");

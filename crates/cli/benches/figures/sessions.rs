@@ -42,6 +42,7 @@ pub(crate) fn measure(table: &Table) {
         let each = floors.of(Floor::RoundTrip) + floors.of(Floor::Sync);
         let all = Amount::Time(each * u32::try_from(OPENED).unwrap());
         table.note("   … a round trip over a socket and a sync for each", all);
+        table.note("   … a request that only reads for each", requests());
     }
     if table.wants("first turns", &["session after its first turn"]) {
         let each = Amount::Bytes(after_a_turn());
@@ -60,6 +61,19 @@ fn roomy() -> DaemonWorld {
     let place = StateDir::new();
     place.configure("[limits]\nmax_sessions = 2000\n");
     DaemonWorld::on(place)
+}
+
+/// As many requests to a daemon as sessions are opened. Each finds an open session.
+fn requests() -> Amount {
+    let world = DaemonWorld::new();
+    world.runtime.block_on(async {
+        let session = world.open(MODEL, PolicyMode::Ask).await;
+        let since = Instant::now();
+        for _ in 0..OPENED {
+            world.sessions.get(session.id().as_str()).await.unwrap();
+        }
+        Amount::Time(since.elapsed())
+    })
 }
 
 /// The bytes that each session adds to a daemon.
