@@ -128,7 +128,7 @@ fn message_bytes(message: &AssistantMessage) -> usize {
     };
     let blocks: usize = message.blocks.iter().map(block_bytes).sum();
     let calls: usize = message.calls.iter().map(call_bytes).sum();
-    size_of_val(message) + blocks + calls + optional_text_bytes(&message.model)
+    blocks + calls + optional_text_bytes(&message.model)
 }
 
 fn result_bytes(result: &ToolResult) -> usize {
@@ -137,7 +137,7 @@ fn result_bytes(result: &ToolResult) -> usize {
     let marks: usize = result.read.iter().chain(&result.wrote).map(mark_bytes).sum();
     let image_bytes = |image: &Image| size_of_val(image) + image.data.len();
     let images: usize = result.images.iter().map(image_bytes).sum();
-    size_of_val(result) + output_bytes(&result.output) + result.result.len() + images + marks
+    output_bytes(&result.output) + result.result.len() + images + marks
 }
 
 fn ask_bytes(ask: &Ask) -> usize {

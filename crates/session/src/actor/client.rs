@@ -122,7 +122,7 @@ impl Handler<Attach> for SessionActor {
         self.clients.attached.push(Client { id: client, who, queue });
         self.show_clients();
         // A client that attaches may prompt soon.
-        self.prepare_request(ctx);
+        self.expect_request(ctx);
         Ok(Attached {
             snapshot: self.shown.borrow().clone(),
             log: Arc::clone(&self.log).past(),

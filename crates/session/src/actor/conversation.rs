@@ -13,14 +13,15 @@ use holdpoint_common::Event;
 use tokio::sync::oneshot;
 
 use super::SessionActor;
-use crate::context::Counter;
+use crate::context::{Bounds, Counter};
 use crate::saved::read_facts;
 use crate::state::{Conversation, UnreadPart};
 use crate::store::StoreError;
-use crate::turn;
+use crate::turn::count_ahead;
 
-/// The time between an attach and reading ahead. In this time, the client reads from the log itself.
-const READ_AHEAD_AFTER: Duration = Duration::from_millis(50);
+/// The time between an attach and the preparation of a request. In this time, the client reads from
+/// the log itself.
+const PREPARE_AFTER: Duration = Duration::from_millis(50);
 
 /// The reading of a conversation.
 #[derive(Default)]
@@ -28,17 +29,25 @@ pub(super) struct ConversationReads {
     /// Whether the log is being read.
     reading: bool,
     waiting: Option<WaitingRunner>,
-    /// Whether tokens were counted ahead, or are being counted.
-    counted: bool,
-    /// The counts, for the next runner.
-    counter: Option<Counter>,
+    counting: CountingAhead,
+}
+
+/// The count of tokens before the first turn.
+#[derive(Default)]
+enum CountingAhead {
+    #[default]
+    NotBegun,
+    Begun,
+    Ended(Option<Counter>),
 }
 
 impl ConversationReads {
     /// The tokens that were counted ahead. From now on, runners count.
     pub(super) fn take_counter(&mut self) -> Option<Counter> {
-        self.counted = true;
-        self.counter.take()
+        match std::mem::replace(&mut self.counting, CountingAhead::Ended(None)) {
+            CountingAhead::Ended(counter) => counter,
+            CountingAhead::NotBegun | CountingAhead::Begun => None,
+        }
     }
 }
 
@@ -50,37 +59,57 @@ struct WaitingRunner {
 }
 
 impl SessionActor {
-    /// Prepares for the next request, which may come soon: loads the vocabulary that counts tokens, reads
-    /// the part of the conversation that the request probably needs, and counts its tokens.
-    pub(super) fn prepare_request(&mut self, ctx: &mut Context<Self>) {
+    /// Prepares for the next request, which may come soon after an attach. The vocabulary that counts
+    /// tokens is loaded at once, if it will be needed.
+    pub(super) fn expect_request(&mut self, ctx: &mut Context<Self>) {
         let Some(bounds) = self.env.bounds() else { return };
-        let expected = self.env.fixed_bytes + self.state.request_bytes();
-        self.env.tokenizer.load_if_near(&bounds, expected, &self.env.runtime);
-        let to_count = bounds.are_near(expected) && !self.conversation.counted;
-        let bytes = bounds.newest_bytes();
-        if to_count || self.lacks(bytes) {
-            ctx.run_later(READ_AHEAD_AFTER, move |actor, ctx| {
-                if actor.clients.len() == 0 {
-                    return;
-                }
-                match actor.lacks(bytes) {
-                    true => actor.read_part(bytes, ctx),
-                    false => actor.count_ahead(ctx),
-                }
-            });
+        self.env.tokenizer.load_if_near(&bounds, self.request_bytes(), &self.env.runtime);
+        if self.lacks(bounds.newest_bytes()) || self.should_count(&bounds) {
+            ctx.run_later(PREPARE_AFTER, Self::prepare_request);
         }
     }
 
-    /// Counts the tokens of the newest facts, unless a runner has.
-    fn count_ahead(&mut self, ctx: &mut Context<Self>) {
-        if std::mem::replace(&mut self.conversation.counted, true) {
-            return;
+    /// Reads the facts that the next request probably needs, and then counts their tokens.
+    fn prepare_request(&mut self, ctx: &mut Context<Self>) {
+        let Some(bounds) = self.env.bounds().filter(|_| self.clients.len() > 0) else { return };
+        let bytes = bounds.newest_bytes();
+        if self.lacks(bytes) {
+            self.read_part(bytes, ctx);
+        } else if self.should_count(&bounds) {
+            self.count_ahead(ctx);
         }
-        let (conversation, env) = (self.state.history(), Arc::clone(&self.env));
-        let counted =
-            self.env.runtime.spawn_blocking(move || turn::count_ahead(&conversation, &env));
-        ctx.spawn(counted.into_actor(self).map(|counter, actor, _| {
-            actor.conversation.counter = counter.ok().flatten();
+    }
+
+    fn should_count(&self, bounds: &Bounds) -> bool {
+        matches!(self.conversation.counting, CountingAhead::NotBegun)
+            && bounds.are_near(self.request_bytes())
+    }
+
+    /// About how many bytes the next request has.
+    fn request_bytes(&self) -> u64 {
+        self.env.fixed_bytes + self.state.request_bytes()
+    }
+
+    /// Counts the tokens of the newest facts, after those of other sessions, so that all sessions
+    /// together use one thread for it.
+    fn count_ahead(&mut self, ctx: &mut Context<Self>) {
+        self.conversation.counting = CountingAhead::Begun;
+        let permit = Arc::clone(&self.env.tokenizer.ahead).acquire_owned();
+        let counting = permit.into_actor(self).then(|permit, actor, _| {
+            let env = Arc::clone(&actor.env);
+            // A runner may have begun to count.
+            let is_needed = matches!(actor.conversation.counting, CountingAhead::Begun);
+            let conversation = is_needed.then(|| actor.state.history());
+            let counted = actor.env.runtime.spawn_blocking(move || {
+                let _permit = permit;
+                count_ahead(conversation?, &env)
+            });
+            counted.into_actor(actor)
+        });
+        ctx.spawn(counting.map(|counter, actor, _| {
+            if let CountingAhead::Begun = actor.conversation.counting {
+                actor.conversation.counting = CountingAhead::Ended(counter.ok().flatten());
+            }
         }));
     }
 
@@ -155,7 +184,7 @@ impl SessionActor {
                 self.state.read(part, &facts);
                 self.show_gaps();
                 self.read_for_waiting(ctx);
-                self.count_ahead(ctx);
+                self.prepare_request(ctx);
             }
             Err(error) => {
                 tracing::warn!(%error, "the conversation can't be read");

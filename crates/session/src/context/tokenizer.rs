@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use tiktoken_rs::CoreBPE;
 use tokio::runtime;
+use tokio::sync::Semaphore;
 
 use super::Bounds;
 
@@ -14,12 +15,20 @@ use super::Bounds;
 /// length.
 const PIECE_BYTES: usize = 1024;
 
-#[derive(Default)]
 pub(crate) struct Tokenizer {
     /// `None` if the vocabulary can't be loaded.
     vocabulary: OnceLock<Option<CoreBPE>>,
     /// Whether it is being loaded ahead, or was.
     loads_ahead: AtomicBool,
+    /// The right to count before a request needs it.
+    pub(crate) ahead: Arc<Semaphore>,
+}
+
+impl Default for Tokenizer {
+    fn default() -> Self {
+        let vocabulary = OnceLock::new();
+        Self { vocabulary, loads_ahead: AtomicBool::new(false), ahead: Arc::new(Semaphore::new(1)) }
+    }
 }
 
 impl Tokenizer {

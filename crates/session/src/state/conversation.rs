@@ -368,6 +368,20 @@ mod tests {
     }
 
     #[test]
+    fn one_part_has_the_newest_facts_of_even_sizes() {
+        let mut saved = Conversation::default();
+        let facts: Vec<_> = (1..=3_000)
+            .map(|seq| if seq % 2 == 1 { prompt(seq, 400) } else { answer(seq, 400) })
+            .collect();
+        facts.iter().for_each(|fact| saved.push(fact));
+        for bytes in [1, 10_000, 300_000] {
+            let mut kept = Conversation::from(Stored::from(saved.clone()));
+            kept.read(&kept.unread(bytes).unwrap(), &facts);
+            assert!(kept.start_of_newest(bytes).is_some() && kept.has_unread(), "{bytes}");
+        }
+    }
+
+    #[test]
     fn unread_facts_that_can_not_be_read_are_dropped() {
         let mut saved = Conversation::default();
         (1..=60).for_each(|seq| saved.push(&answer(seq, 1024 * 1024)));

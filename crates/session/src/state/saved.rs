@@ -11,7 +11,7 @@ use super::{State, UnreadPart};
 /// The version of a form: that of the program, and a number that is raised with each change after
 /// which the same facts lead to another state, or a state to another form. Forms of other versions
 /// are not read: the facts are folded again.
-const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " fold 6");
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " fold 5");
 
 #[derive(Serialize)]
 struct Form<'a> {

@@ -14,10 +14,12 @@ use crate::session_env::SessionEnv;
 use crate::state::{Conversation, Report};
 
 /// Counts the tokens of the texts that the next request probably has. Slow.
-pub(crate) fn count_ahead(conversation: &Conversation, env: &SessionEnv) -> Option<Counter> {
+pub(crate) fn count_ahead(conversation: Conversation, env: &SessionEnv) -> Option<Counter> {
     let bounds = env.bounds()?;
     let from = conversation.start_of_newest(bounds.newest_bytes())?;
     let mut messages = history::derive(&conversation.events()[from..]).messages;
+    // Dropped here, so that the actor can add to the conversation without a copy.
+    drop(conversation);
     context::limit_images(&mut messages, env.model.takes_images());
     let (system, tools) = (Arc::clone(&env.system), Arc::clone(&env.tool_specs));
     let mut request = ModelRequest { system, messages, tools };

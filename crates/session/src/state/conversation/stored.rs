@@ -72,14 +72,15 @@ impl From<Stored> for Conversation {
 }
 
 impl Conversation {
-    /// The newest of the facts that were not read yet: about this many bytes, but at least as many
-    /// facts as are known already, so that reading one part after another takes linear time. `None` if
-    /// all were read.
+    /// The newest of the facts that were not read yet: a little more than this many bytes, because a
+    /// request begins with the prompt before these, but at least as many facts as are known already, so
+    /// that reading one part after another takes linear time. `None` if all were read.
     pub(in crate::state) fn unread(&self, bytes: u64) -> Option<UnreadPart> {
         let Unread { seqs, only_tasks } = self.unread.as_ref()?;
         let facts = seqs.len() + self.events.len();
         let average = (self.weight / facts).max(1) as u64;
         let wanted = usize::try_from(bytes / average).unwrap_or(usize::MAX);
+        let wanted = wanted.saturating_add(wanted / 8 + 8);
         let count = if *only_tasks { usize::MAX } else { wanted.max(self.events.len()) };
         let from = seqs.len().saturating_sub(count.max(1));
         Some(UnreadPart { seqs: Arc::clone(seqs), from })
