@@ -57,6 +57,15 @@ fn listed(world: &World, name: &str) -> Value {
     sessions.iter().find(|session| session["name"] == name).cloned().unwrap_or_default()
 }
 
+/// Waits until no machine has a session. One that has just started may still be changing it, to end
+/// what was cut.
+fn wait_until_saved(world: &World, name: &str) {
+    let by = Instant::now() + patience();
+    while listed(world, name)["live"] != false {
+        assert!(Instant::now() < by, "a machine still has {name}");
+    }
+}
+
 /// Lets the lease of a machine end that can't renew it: its program is killed or stopped.
 fn end_lease(server: &PostgresServer, name: &str) {
     let statement = format!("UPDATE holdpoint.machines SET until = now() WHERE name = '{name}'");

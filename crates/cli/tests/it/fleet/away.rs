@@ -4,7 +4,7 @@ use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 
 use super::forwarding::first_ask;
-use super::{database, json, listed, member, reachable, wait_until_gone};
+use super::{database, json, listed, member, reachable, wait_until_gone, wait_until_saved};
 use crate::world::World;
 
 /// Ends the daemon of a machine as a crash does, and waits until the other sees that.
@@ -74,7 +74,7 @@ fn an_answer_opens_a_saved_session_on_its_machine_if_that_responds() {
     // It stays saved, with its ask.
     one.run(&["daemon", "stop"]).code(0);
     one.run(&["daemon", "start"]).code(0);
-    assert_eq!(listed(&two, "shared")["live"], false);
+    wait_until_saved(&two, "shared");
     let answered = json(&two.run(&["approve", &ask, "--yes", "--json"]).code(0));
     assert_eq!(answered["home"], Value::Null);
     two.run(&["wait", "shared"]).code(0);
