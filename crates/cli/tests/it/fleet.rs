@@ -57,8 +57,7 @@ fn listed(world: &World, name: &str) -> Value {
     sessions.iter().find(|session| session["name"] == name).cloned().unwrap_or_default()
 }
 
-/// Waits until no machine has a session. One that has just started may still be changing it, to end
-/// what was cut.
+/// Waits until no machine has a session. One that has just started may still be mending it.
 fn wait_until_saved(world: &World, name: &str) {
     let by = Instant::now() + patience();
     while listed(world, name)["live"] != false {

@@ -69,13 +69,21 @@ impl SessionActor {
         }
     }
 
-    /// Reads the facts that the next request probably needs, and then counts their tokens.
+    /// Reads a part that the next request probably needs, and then counts its tokens. Only the request
+    /// itself reads more: this client may just watch.
     fn prepare_request(&mut self, ctx: &mut Context<Self>) {
         let Some(bounds) = self.env.bounds().filter(|_| self.clients.len() > 0) else { return };
         let bytes = bounds.newest_bytes();
-        if self.lacks(bytes) {
-            self.read_part(bytes, ctx);
-        } else if self.should_count(&bounds) {
+        match self.lacks(bytes) {
+            true => self.read_part(bytes, ctx),
+            false => self.count_if_read(ctx),
+        }
+    }
+
+    /// Counts the tokens of the next request ahead, if its facts were read.
+    fn count_if_read(&mut self, ctx: &mut Context<Self>) {
+        let Some(bounds) = self.env.bounds().filter(|_| self.clients.len() > 0) else { return };
+        if !self.lacks(bounds.newest_bytes()) && self.should_count(&bounds) {
             self.count_ahead(ctx);
         }
     }
@@ -184,7 +192,7 @@ impl SessionActor {
                 self.state.read(part, &facts);
                 self.show_gaps();
                 self.read_for_waiting(ctx);
-                self.prepare_request(ctx);
+                self.count_if_read(ctx);
             }
             Err(error) => {
                 tracing::warn!(%error, "the conversation can't be read");
